@@ -1,0 +1,140 @@
+#include "engine/ir/arena.h"
+
+#include <algorithm>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "engine/ir/derive.h"
+#include "engine/ir/print.h"
+
+namespace beamline {
+namespace {
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
+  h *= 0xff51afd7ed558ccdull;
+  return h ^ (h >> 32);
+}
+
+bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+  if (n->hash != h || n->op != op || n->dtype != t || n->val != val || n->ext != ext || n->nsrc != src.size())
+    return false;
+  for (size_t i = 0; i < src.size(); i++)
+    if (n->src[i] != src[i].node()) return false;  // identity of operands, never their hashes
+  return true;
+}
+
+}  // namespace
+
+Arena::Arena(const Arena* base) : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10, nullptr) {
+  CHECK(base == nullptr || base->frozen_);
+}
+
+void Arena::reset() {
+  std::fill(table_.begin(), table_.end(), nullptr);
+  count_ = bytes_ = used_ = left_ = 0;
+  next_id_ = base_ ? base_->next_id_ : 0;
+  extras_.clear();
+  extra_store_.clear();
+}
+
+UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext) {
+  UOp swapped[2];
+  if (src.size() == 2 && ops::commutative.has(op) && compare_structure(src[0], src[1]) > 0) {
+    swapped[0] = src[1], swapped[1] = src[0];
+    src = swapped;
+  }
+  uint64_t h = mix(static_cast<uint64_t>(op) * 64 + static_cast<uint64_t>(dtype), static_cast<uint64_t>(val));
+  if (ext) h = mix(h, reinterpret_cast<uintptr_t>(ext) >> 4);
+  for (UOp s : src) h = mix(h, s.node()->hash);
+  for (const Arena* a = base_; a; a = a->base_)
+    if (const Node* n = a->find(h, op, dtype, src, val, ext)) return UOp(n);
+  if (const Node* n = find(h, op, dtype, src, val, ext)) return UOp(n);
+
+  CHECK(!frozen_);
+  Derived d = derive(op, dtype, src, val, ext);
+  if (!d.error.empty()) std::fprintf(stderr, "%s\n", d.error.c_str());
+  CHECK(d.error.empty());
+  if ((count_ + 1) * 2 > table_.size()) grow();
+  Node* n = new (allocate(sizeof(Node) + src.size() * sizeof(const Node*))) Node;
+  n->op = op, n->dtype = dtype, n->addrspace = d.addrspace, n->shaped = d.shaped;
+  n->nsrc = static_cast<uint16_t>(src.size());
+  CHECK(src.size() < 65536);
+  n->ndim = static_cast<uint16_t>(d.shape.size());
+  n->id = next_id_++;
+  n->val = val, n->ext = ext, n->hash = h, n->vmin = d.vmin, n->vmax = d.vmax;
+  for (size_t i = 0; i < src.size(); i++) {
+    const_cast<const Node**>(n->src)[i] = src[i].node();
+    n->src_ops = n->src_ops | src[i].op();
+  }
+  n->shape = nullptr;
+  if (!d.shape.empty()) {
+    auto* shape = static_cast<int64_t*>(allocate(d.shape.size() * sizeof(int64_t)));
+    std::copy(d.shape.begin(), d.shape.end(), shape);
+    n->shape = shape;
+  }
+  if (op == Op::RANGE) d.ranges.push_back(n);
+  n->nrange = static_cast<uint32_t>(d.ranges.size());
+  n->ranges = nullptr;
+  for (UOp s : src)  // most nodes have the ranges of an operand: share them
+    if (std::ranges::equal(s.ranges(), d.ranges)) n->ranges = s.ranges().data();
+  if (!n->ranges && !d.ranges.empty()) {
+    auto* r = static_cast<const Node**>(allocate(d.ranges.size() * sizeof(const Node*)));
+    std::copy(d.ranges.begin(), d.ranges.end(), r);
+    n->ranges = r;
+  }
+  put(n);
+  count_++;
+  return UOp(n);
+}
+
+const Extra* Arena::intern(Extra e) {
+  const std::string key = extra_text(e);
+  for (const Arena* a = this; a; a = a->base_)
+    if (const Extra* x = a->find_extra(key)) return x;
+  CHECK(!frozen_);
+  extra_store_.push_back(std::move(e));
+  extras_.emplace(key, &extra_store_.back());
+  return &extra_store_.back();
+}
+const Extra* Arena::find_extra(const std::string& key) const {
+  const auto it = extras_.find(key);
+  return it == extras_.end() ? nullptr : it->second;
+}
+
+const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) const {
+  for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
+    const Node* n = table_[i];
+    if (!n) return nullptr;
+    if (same(n, h, op, t, src, val, ext)) return n;
+  }
+}
+void Arena::put(const Node* n) {
+  size_t i = n->hash & (table_.size() - 1);
+  while (table_[i]) i = (i + 1) & (table_.size() - 1);
+  table_[i] = n;
+}
+void Arena::grow() {
+  std::vector<const Node*> old(table_.size() * 2, nullptr);
+  old.swap(table_);
+  for (const Node* n : old)
+    if (n) put(n);
+}
+void* Arena::allocate(size_t bytes) {
+  bytes = (bytes + 15) & ~size_t{15};
+  while (left_ < bytes) {
+    if (used_ == blocks_.size()) {
+      const size_t size = std::max(block_bytes, bytes);
+      blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+    }
+    ptr_ = blocks_[used_].memory.get();
+    left_ = blocks_[used_].bytes;
+    used_++;
+  }
+  void* p = ptr_;
+  ptr_ += bytes, left_ -= bytes, bytes_ += bytes;
+  return p;
+}
+
+}  // namespace beamline

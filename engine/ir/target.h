@@ -1,0 +1,31 @@
+// What a target can do: the facts lowering and the heuristics decide by. A value type; its text travels
+// to compile workers and is part of what identifies a compiled program.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/ir/dtype.h"
+
+namespace beamline {
+
+struct Target {
+  std::string name = "cpu";      // backend: cpu
+  std::string cpu = "native";    // processor the compiler tunes for
+  std::string features;          // comma separated, as LLVM spells them; empty = those of `cpu`
+  int vector_bytes = 32;         // width of one vector register
+  int vector_registers = 16;
+  int threads = 1;               // most that a THREAD opt may use
+  bool has_local = false;        // workgroups with shared memory
+  bool masked_tails = true;      // loads and stores under a lane mask; amounts need not divide
+  DType index_dtype = DType::I64;
+
+  int lanes(DType t) const { return dtype_bytes(t) > 0 ? vector_bytes / dtype_bytes(t) : 1; }
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+/// "name=cpu;cpu=native;..." in a fixed order; reads back to an equal value.
+std::string target_text(const Target& t);
+std::optional<Target> parse_target(std::string_view text);
+
+}  // namespace beamline

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "engine/base/check.h"
+#include "engine/lower/passes.h"
+
+namespace beamline {
+namespace {
+
+bool expanded(UOp r) { return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL; }
+
+UOp identity_of(Op op, DType t) {
+  if (op == Op::MAX) return is_float(t) ? fconst(-INFINITY, t) : iconst(dtype_min(t), t);
+  const int64_t v = op == Op::MUL;
+  return is_float(t) ? fconst(static_cast<double>(v), t) : iconst(v, t);
+}
+
+}  // namespace
+
+UOp reduce_to_accumulator(UOp ast, UOp lanes) {
+  std::unordered_map<UOp, UOp, UOpHash> done;
+  int64_t next_slot = 0;
+  for (UOp u : toposort(ast)) {
+    std::vector<UOp> src;
+    for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
+    if (u.op() != Op::REDUCE) {
+      done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+      continue;
+    }
+    std::vector<UOp> loops, unrolled;
+    bool lanes_reduced = false;
+    for (size_t i = 1; i < src.size(); i++) {
+      if (src[i] == lanes) lanes_reduced = true;
+      else (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
+    }
+    if (loops.empty()) {
+      done.emplace(u, rebuild(u, src));
+      continue;
+    }
+    const Op op = u.reduce_op();
+    // One register for each value of the open expanded axes; the lane axis is innermost.
+    std::vector<UOp> open, outer;
+    for (const Node* n : u.ranges()) (expanded(UOp(n)) ? open : outer).push_back(UOp(n));
+    if (lanes_reduced) open.push_back(lanes);
+    std::ranges::sort(open, {}, [&](UOp r) { return std::pair(r == lanes, r.range_id()); });
+    int64_t size = 1;
+    UOp at = iconst(0);
+    for (size_t i = open.size(); i-- > 0;) {
+      at = open[i] * iconst(size) + at;
+      size *= open[i].vmax() + 1;
+    }
+    ParamArg arg;
+    arg.slot = next_slot++;
+    arg.addrspace = AddrSpace::Reg;
+    const int64_t shape[] = {size};
+    const UOp acc = buffer(arg, u.dtype(), shape);
+    const auto after = [&](std::vector<UOp> deps) {
+      deps.insert(deps.begin(), acc);
+      return deps.size() == 1 ? acc : make(Op::AFTER, acc.dtype(), deps);
+    };
+    const UOp init = make(Op::STORE, DType::Void,
+                          {make(Op::INDEX, acc.dtype(), {after(outer), at}), identity_of(op, u.dtype())});
+    std::vector<UOp> deps{init};
+    deps.insert(deps.end(), loops.begin(), loops.end());
+    const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});
+    const UOp step = unrolled.empty() ? src[0] : reduce(op, src[0], unrolled, 0);
+    const UOp update = make(Op::STORE, DType::Void, {place, alu(op, {make(Op::LOAD, acc.dtype(), {place}), step})});
+    std::vector<UOp> end{update};
+    end.insert(end.end(), loops.begin(), loops.end());
+    const UOp total = make(Op::LOAD, acc.dtype(),
+                           {make(Op::INDEX, acc.dtype(), {after({make(Op::END, DType::Void, end)}), at})});
+    done.emplace(u, lanes_reduced ? reduce(op, total, std::vector<UOp>{lanes}, 0) : total);
+  }
+  return done.at(ast);
+}
+
+}  // namespace beamline

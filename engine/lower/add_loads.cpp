@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/lower/passes.h"
+#include "engine/opt/schedule.h"
+
+namespace beamline {
+
+UOp widen_floats(UOp ast) {
+  std::unordered_map<UOp, UOp, UOpHash> done;
+  const auto wide = [](DType t) { return is_float(t) ? DType::F64 : t; };
+  for (UOp u : toposort(ast)) {
+    std::vector<UOp> src;
+    for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
+    UOp v;
+    if (u.op() == Op::CONST && is_float(u.dtype())) v = fconst(u.fval(), DType::F64);
+    else if (u.op() == Op::INDEX && is_float(u.dtype())) v = cast(make(u.op(), u.dtype(), src), DType::F64);
+    else if (u.op() == Op::STORE) {
+      const UOp at = u.src(0), p = at.src(0);
+      const UOp out = make(p.op(), wide(p.dtype()), p.srcs(), p.node()->val, p.node()->ext);
+      src[0] = make(Op::INDEX, out.dtype(), {out, done.at(at.src(1))});
+      v = make(u.op(), u.dtype(), src);
+    } else if (u.op() == Op::CAST) v = cast(src[0], wide(u.dtype()));
+    else v = make(u.op(), u.op() == Op::PARAM ? u.dtype() : wide(u.dtype()), src, u.node()->val, u.node()->ext);
+    done.emplace(u, v);
+  }
+  return done.at(ast);
+}
+
+UOp add_loads(UOp ast) {
+  std::unordered_map<UOp, UOp, UOpHash> value;  // a node as a value; an INDEX as a LOAD
+  const auto split = [&](UOp index) {           // (buffer, index) and the gate, or null
+    const UOp at = index.src(1);
+    const bool gated = at.op() == Op::WHERE && at.src(2).is_invalid();
+    const UOp flat = value.at(gated ? at.src(1) : at);
+    return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), flat}), gated ? value.at(at.src(0)) : UOp{});
+  };
+  for (UOp u : toposort(ast)) {
+    if (u.op() == Op::INDEX) {
+      const auto [at, gate] = split(u);
+      value.emplace(u, gate ? make(Op::LOAD, u.dtype(), {at, const_like(u, 0), gate}) : make(Op::LOAD, u.dtype(), {at}));
+      continue;
+    }
+    std::vector<UOp> src;
+    for (size_t i = 0; i < u.nsrc(); i++) src.push_back(value.at(u.src(i)));
+    if (u.op() == Op::STORE) {
+      const auto [at, gate] = split(u.src(0));
+      src[0] = at;
+      if (gate) src.push_back(gate);
+    }
+    value.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+  }
+  return value.at(ast);
+}
+
+UOp choose_lanes(UOp ast) {
+  UOp stored, loaded;
+  const std::vector<UOp> order = toposort(ast);
+  const auto visit = [&](UOp index, AxisType type, UOp& best) {
+    for (const Node* n : index.ranges()) {
+      const UOp r(n);
+      if (r.axis_type() == type && unit_stride(index, r) && (!best || r.vmax() > best.vmax())) best = r;
+    }
+  };
+  for (UOp u : order) {
+    if (u.op() == Op::STORE) visit(u.src(0).src(1), AxisType::UPCAST, stored);
+    if (u.op() == Op::LOAD) visit(u.src(0).src(1), AxisType::UNROLL, loaded);
+  }
+  return stored ? stored : loaded;
+}
+
+UOp add_thread_dims(UOp ast, int64_t& threads) {
+  threads = 1;
+  std::unordered_map<UOp, UOp, UOpHash> done;
+  for (UOp u : toposort(ast)) {
+    if (u.op() == Op::RANGE && u.axis_type() == AxisType::THREAD) {
+      threads = u.vmax() + 1;
+      done.emplace(u, make(Op::SPECIAL, DType::WeakInt, {u.src(0)}, 0, intern(std::string("core_id"))));
+      continue;
+    }
+    std::vector<UOp> src;
+    for (size_t i = 0; i < u.nsrc(); i++) {
+      const UOp s = done.at(u.src(i));
+      if (i > 0 && u.op() == Op::END && s.op() == Op::SPECIAL) continue;
+      src.push_back(s);
+    }
+    if (u.op() == Op::END && src.size() == 1) done.emplace(u, src[0]);
+    else done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+  }
+  return done.at(ast);
+}
+
+}  // namespace beamline

@@ -1,0 +1,114 @@
+#include <cmath>
+#include <unordered_map>
+
+#include "engine/lower/passes.h"
+#include "engine/rewrite/rewriter.h"
+
+namespace beamline {
+namespace {
+
+using namespace pat;
+
+bool nonnegative(UOp u) { return u.vmin() >= 0; }
+int log2_exact(UOp u) {
+  if (!u.is_const() || u.ival() <= 0 || (u.ival() & (u.ival() - 1))) return -1;
+  return __builtin_ctzll(static_cast<uint64_t>(u.ival()));
+}
+UOp f(double v, UOp like) { return fconst(v, like.dtype()); }
+UOp as_int(UOp x, DType t) { return make(Op::CAST, t, {x}); }
+UOp bits(UOp x, DType t) { return make(Op::BITCAST, t, {x}); }
+
+UOp floor_division(UOp a, UOp b) {
+  if (nonnegative(a) && b.vmin() > 0) {
+    if (const int k = log2_exact(b); k >= 0) return alu(Op::SHR, {a, iconst(k, a.dtype())});
+    return alu(Op::CDIV, {a, b});
+  }
+  const UOp q = alu(Op::CDIV, {a, b}), r = alu(Op::CMOD, {a, b});
+  const UOp zero = const_like(r, 0);
+  return q + where(ne(r, zero) & ne(r < zero, b < const_like(b, 0)), const_like(q, -1), const_like(q, 0));
+}
+UOp floor_modulo(UOp a, UOp b) {
+  if (nonnegative(a) && b.vmin() > 0) {
+    if (const int k = log2_exact(b); k >= 0) return alu(Op::AND, {a, iconst((int64_t{1} << k) - 1, a.dtype())});
+    return alu(Op::CMOD, {a, b});
+  }
+  const UOp r = alu(Op::CMOD, {a, b}), zero = const_like(r, 0);
+  return r + where(ne(r, zero) & ne(r < zero, b < const_like(b, 0)), b, zero);
+}
+
+// exp2(x) = 2^n * 2^f with n = round(x), |f| <= 1/2. The polynomial is the Taylor series of 2^f in f*ln 2:
+// degree 7 leaves (ln2/2)^8/8! < 6e-9 relative for f32, degree 13 under 3e-18 for f64.
+UOp exp2_of(UOp x) {
+  const bool single = x.dtype() == DType::F32;
+  const DType it = single ? DType::I32 : DType::I64;
+  const double low = single ? -151.0 : -1080.0, high = single ? 129.0 : 1025.0;
+  // NaN fails every comparison and must come out as NaN: it is put back at the end.
+  const UOp clipped = where(x < f(high, x), where(x < f(low, x), f(low, x), x), f(high, x));
+  const UOp shifted = clipped + f(single ? 256.5 : 2048.5, x);  // positive, so truncation rounds to nearest
+  const UOp whole = as_int(shifted, it) - iconst(single ? 256 : 2048, it);
+  const UOp t = (clipped - cast(whole, x.dtype())) * f(M_LN2, x);
+  const int degree = single ? 7 : 13;
+  double c = 1;
+  for (int i = 2; i <= degree; i++) c /= i;
+  UOp p = f(c, x);
+  for (int i = degree; i >= 1; i--) p = p * t + f(c *= i, x);
+  // Two factors, so that subnormal results are reached and nothing overflows early.
+  const UOp half = alu(Op::SHR, {whole, iconst(1, it)});
+  const auto power = [&](UOp n) {
+    return bits(alu(Op::SHL, {n + iconst(single ? 127 : 1023, it), iconst(single ? 23 : 52, it)}), x.dtype());
+  };
+  const UOp r = p * power(half) * power(whole - half);
+  return where(ne(x, x), x, r);
+}
+
+// log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2): with s = (m-1)/(m+1), ln m = 2 (s + s^3/3 + s^5/5 + ...).
+// |s| < 0.1716, so 6 terms are exact to f32 and 11 to f64.
+UOp log2_of(UOp x) {
+  const bool single = x.dtype() == DType::F32;
+  const DType it = single ? DType::I32 : DType::I64;
+  const int mantissa = single ? 23 : 52;
+  const double smallest = single ? 0x1p-126 : 0x1p-1022, scale = single ? 0x1p25 : 0x1p54;
+  const UOp tiny = x < f(smallest, x);
+  const UOp normal = where(tiny, x * f(scale, x), x);
+  const UOp b = bits(normal, it);
+  // Subtracting the bits of sqrt(1/2) makes the exponent field count from there.
+  const UOp base = single ? iconst(0x3f3504f3, it) : iconst(0x3fe6a09e667f3bcd, it);
+  const UOp e = alu(Op::SHR, {b - base, iconst(mantissa, it)});
+  const UOp m = bits(b - alu(Op::SHL, {e, iconst(mantissa, it)}), x.dtype());
+  const UOp one = f(1, x);
+  const UOp s = alu(Op::FDIV, {m - one, m + one}), z = s * s;
+  const int count = single ? 6 : 11;
+  UOp p = f(1.0 / (2 * count - 1), x);
+  for (int k = count - 1; k >= 1; k--) p = p * z + f(1.0 / (2 * k - 1), x);
+  const UOp exponent = cast(e, x.dtype()) - where(tiny, f(std::log2(scale), x), f(0, x));
+  const UOp r = s * p * f(2.0 / M_LN2, x) + exponent;
+  const UOp infinite = f(INFINITY, x);
+  const UOp at_edge = where(alu(Op::CMPEQ, {x, infinite}), x, where(alu(Op::CMPEQ, {x, f(0, x)}), f(-INFINITY, x), r));
+  return where(alu(Op::CMPNE, {x, x}) | (x < f(0, x)), f(NAN, x), at_edge);
+}
+
+// Small floats compute in f32.
+UOp through_f32(UOp u, UOp (*g)(UOp)) {
+  const DType t = u.dtype();
+  if (t == DType::F32 || t == DType::F64) return g(u);
+  return cast(g(cast(u, DType::F32)), t);
+}
+
+// clang-format off
+constexpr RuleOf<void> table[] = {
+    rule("lower-floordiv",   node(Op::FLOORDIV, x, y),     [](X a, Y b)  { return floor_division(a, b); }),
+    rule("lower-floormod",   node(Op::FLOORMOD, x, y),     [](X a, Y b)  { return floor_modulo(a, b); }),
+    rule("lower-reciprocal", node(Op::RECIPROCAL, x),      [](X a)       { return alu(Op::FDIV, {const_like(a, 1), a}); }),
+    rule("lower-exp2",       node(Op::EXP2, x),            [](X a)       { return through_f32(a, exp2_of); }),
+    rule("lower-log2",       node(Op::LOG2, x),            [](X a)       { return through_f32(a, log2_of); }),
+};
+// clang-format on
+
+}  // namespace
+
+UOp decompose(UOp ast) {
+  static const Matcher<> m{Rules<>(table)};
+  return graph_rewrite(ast, m);
+}
+
+}  // namespace beamline

@@ -1,0 +1,256 @@
+// Every node gets one piece for each value of the expanded axes it depends on. Stores are written out over
+// all their values at once, so that what waits for them waits for all of them.
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/base/check.h"
+#include "engine/lower/passes.h"
+#include "engine/rewrite/rewriter.h"
+#include "engine/rules/rules.h"
+
+namespace beamline {
+namespace {
+
+struct Axis {
+  UOp range;
+  std::vector<UOp> values;  // a constant, or for the lane axis a vector of constants, per step
+};
+struct Pieces {
+  std::vector<size_t> axes;  // ascending
+  std::vector<UOp> at;       // last axis fastest
+};
+
+class Expander {
+ public:
+  Expander(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces)
+      : order_(toposort(ast)), max_pieces_(max_pieces) {
+    for (UOp u : order_) {
+      if (u.op() != Op::RANGE || (u.axis_type() != AxisType::UPCAST && u.axis_type() != AxisType::UNROLL)) continue;
+      Axis a{u, {}};
+      const int64_t n = u.vmax() + 1;
+      if (u == lanes) cut(n, vector_lanes, a.values);
+      else for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
+      axis_of_.emplace(u, axes_.size());
+      axes_.push_back(std::move(a));
+    }
+  }
+
+  std::optional<UOp> run() {
+    for (UOp u : order_) {
+      if (total_ > max_pieces_) return std::nullopt;
+      if (const auto a = axis_of_.find(u); a != axis_of_.end()) {
+        keep(u, {{a->second}, axes_[a->second].values});
+        continue;
+      }
+      if (u.op() == Op::STORE) store(u);
+      else if (u.op() == Op::REDUCE) fold(u, u, UOp{});
+      else if (const UOp r = chained(u)) fold(u, r, u.src(0) == r ? u.src(1) : u.src(0));
+      else each(u);
+    }
+    if (total_ > max_pieces_) return std::nullopt;
+    return pieces_.at(order_.back()).at[0];
+  }
+
+ private:
+  // Whole vectors first, then powers of two.
+  static void cut(int64_t n, int64_t width, std::vector<UOp>& out) {
+    for (int64_t at = 0; at < n;) {
+      while (width > n - at) width /= 2;
+      std::vector<UOp> lane;
+      for (int64_t i = 0; i < width; i++) lane.push_back(iconst(at + i));
+      out.push_back(width == 1 ? lane[0] : stack(lane));
+      at += width;
+    }
+  }
+  void keep(UOp u, Pieces p) {
+    total_ += p.at.size();
+    pieces_.emplace(u, std::move(p));
+  }
+  size_t combinations(std::span<const size_t> axes) const {
+    size_t n = 1;
+    for (size_t a : axes) n *= axes_[a].values.size();
+    return n;
+  }
+  // The piece of u for combination `c` of `axes`, a superset of its own.
+  UOp piece(UOp u, std::span<const size_t> axes, size_t c) const {
+    const Pieces& p = pieces_.at(u);
+    if (p.axes.empty()) return p.at[0];
+    size_t index = 0, stride = 1, k = p.axes.size();
+    for (size_t i = axes.size(); i-- > 0 && k > 0;) {
+      const size_t n = axes_[axes[i]].values.size(), digit = c % n;
+      c /= n;
+      if (p.axes[k - 1] != axes[i]) continue;
+      index += digit * stride;
+      stride *= n;
+      k--;
+    }
+    CHECK(k == 0);
+    return p.at[index];
+  }
+  std::vector<size_t> axes_of(std::span<const UOp> nodes) const {
+    std::vector<size_t> out;
+    for (UOp u : nodes) {
+      const auto& more = pieces_.at(u).axes;
+      out.insert(out.end(), more.begin(), more.end());
+    }
+    std::ranges::sort(out);
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+  // By how much a vector index moves from lane to lane, if by a constant.
+  static std::optional<int64_t> lane_step(UOp u) {
+    if (u.shape().empty()) return 0;
+    if (u.op() == Op::STACK) {
+      for (size_t i = 0; i < u.nsrc(); i++)
+        if (!u.src(i).is_const() || u.src(i).ival() - u.src(0).ival() != static_cast<int64_t>(i) * (u.src(1).ival() - u.src(0).ival()))
+          return std::nullopt;
+      return u.src(1).ival() - u.src(0).ival();
+    }
+    if (u.op() == Op::ADD) {
+      const auto a = lane_step(u.src(0)), b = lane_step(u.src(1));
+      if (a && b) return *a + *b;
+    }
+    if (u.op() == Op::MUL && (u.src(0).is_const() || u.src(1).is_const())) {
+      const bool first = u.src(0).is_const();
+      if (const auto s = lane_step(u.src(first ? 1 : 0))) return *s * u.src(first ? 0 : 1).ival();
+    }
+    return std::nullopt;
+  }
+  static UOp first_lane(UOp u) {
+    Substitution map;
+    for (UOp n : toposort(u))
+      if (n.op() == Op::STACK && !n.shape().empty()) map.emplace(n, n.src(0));
+    return substitute(u, map);
+  }
+  static UOp address(UOp u, UOp buffer, UOp index) {
+    if (index.shape().empty()) return make(Op::INDEX, u.dtype(), {buffer, simplify(index)});
+    const auto step = lane_step(index);
+    if (step != 1) return make(Op::INDEX, u.dtype(), {buffer, simplify(index)});
+    const int64_t n[] = {index.shape()[0]};
+    const UOp base[] = {simplify(first_lane(index))};
+    return make(Op::SHRINK, u.dtype(), {buffer, stack(base), dims(n)});
+  }
+
+  UOp instance(UOp u, std::span<const UOp> src) const {
+    if (u.op() == Op::INDEX) return address(u, src[0], src[1]);
+    return src.size() == u.nsrc() && std::ranges::equal(src, u.srcs()) ? u : rebuild(u, src);
+  }
+
+  void each(UOp u) {
+    std::vector<UOp> operands;
+    for (size_t i = 0; i < u.nsrc(); i++)
+      if (!(u.op() == Op::END && i > 0 && axis_of_.contains(u.src(i)))) operands.push_back(u.src(i));
+    Pieces p;
+    p.axes = axes_of(operands);
+    const size_t n = combinations(p.axes);
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      std::vector<UOp> src;
+      for (UOp s : operands) src.push_back(piece(s, p.axes, c));
+      if (u.op() == Op::END && src.size() == 1) p.at.push_back(src[0]);
+      else p.at.push_back(instance(u, src));
+    }
+    keep(u, std::move(p));
+  }
+
+  void store(UOp u) {
+    const std::vector<UOp> operands = u.srcs();
+    const std::vector<size_t> axes = axes_of(operands);
+    const size_t n = combinations(axes);
+    std::vector<UOp> stores;
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      std::vector<UOp> src;
+      for (UOp s : operands) src.push_back(piece(s, axes, c));
+      stores.push_back(make(Op::STORE, DType::Void, src));
+    }
+    total_ += stores.size();
+    keep(u, {{}, {stores.size() == 1 ? stores[0] : make(Op::GROUP, DType::Void, stores)}});
+  }
+
+  // ADD(accumulator, REDUCE[ADD](v)): one chain of additions onto the accumulator, which fuses with products.
+  UOp chained(UOp u) const {
+    if (!ops::reduce.has(u.op())) return {};
+    for (size_t i = 0; i < 2; i++) {
+      const UOp r = u.src(i), other = u.src(1 - i);
+      if (r.op() != Op::REDUCE || r.reduce_op() != u.op() || r.reduce_dims() != 0 || other.op() != Op::LOAD) continue;
+      bool whole = true;
+      for (size_t k = 1; k < r.nsrc(); k++) whole &= axis_of_.contains(r.src(k)) && axes_[axis_of_.at(r.src(k))].values[0].shape().empty();
+      if (whole) return r;
+    }
+    return {};
+  }
+  // Folds r's operand over r's axes, onto `start` where there is one; lanes are summed last.
+  void fold(UOp u, UOp r, UOp start) {
+    std::vector<size_t> folded;
+    bool lanes = false;
+    for (size_t i = 1; i < r.nsrc(); i++) {
+      folded.push_back(axis_of_.at(r.src(i)));
+      lanes |= !axes_[folded.back()].values[0].shape().empty();
+    }
+    std::ranges::sort(folded);
+    const UOp value = r.src(0);
+    std::vector<UOp> operands{value};
+    if (start) operands.push_back(start);
+    std::vector<size_t> all = axes_of(operands);
+    for (size_t f : folded)
+      if (std::ranges::find(all, f) == all.end()) all.push_back(f);  // a value repeated along the axis
+    std::ranges::sort(all);
+    Pieces p;
+    for (size_t a : all)
+      if (std::ranges::find(folded, a) == folded.end()) p.axes.push_back(a);
+    p.at.assign(combinations(p.axes), UOp{});
+    std::vector<std::vector<UOp>> odd(p.at.size());  // vectors of another width, each summed on its own
+    const size_t n = combinations(all);
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      size_t rest = c, index = 0, stride = 1;
+      for (size_t i = all.size(); i-- > 0;) {
+        const size_t size = axes_[all[i]].values.size(), digit = rest % size;
+        rest /= size;
+        if (std::ranges::find(folded, all[i]) != folded.end()) continue;
+        index += digit * stride;
+        stride *= size;
+      }
+      UOp& sum = p.at[index];
+      if (!sum && start) sum = piece(start, all, c);
+      UOp v = piece(value, all, c);
+      if (lanes && v.shape().empty()) v = repeat(v, all, c);
+      if (sum && lanes && !std::ranges::equal(sum.shape(), v.shape())) odd[index].push_back(v);
+      else sum = sum ? alu(r.reduce_op(), {sum, v}) : v;
+    }
+    for (size_t i = 0; lanes && i < p.at.size(); i++) {
+      if (!p.at[i]) continue;
+      const auto across = [&](UOp v) {
+        return v.shape().empty() ? v : reduce(r.reduce_op(), v, {}, 1);
+      };
+      UOp sum = across(p.at[i]);
+      for (UOp v : odd[i]) sum = alu(r.reduce_op(), {sum, across(v)});
+      p.at[i] = sum;
+    }
+    total_ += n;
+    keep(u, std::move(p));
+  }
+  // A value that is the same in every lane still counts once a lane.
+  UOp repeat(UOp v, std::span<const size_t> all, size_t c) const {
+    for (size_t i = all.size(); i-- > 0;) {
+      const auto& values = axes_[all[i]].values;
+      const UOp step = values[c % values.size()];
+      c /= values.size();
+      if (!step.shape().empty()) return stack(std::vector<UOp>(static_cast<size_t>(step.shape()[0]), v));
+    }
+    return v;
+  }
+
+  std::vector<UOp> order_;
+  size_t max_pieces_, total_ = 0;
+  std::vector<Axis> axes_;
+  std::unordered_map<UOp, size_t, UOpHash> axis_of_;
+  std::unordered_map<UOp, Pieces, UOpHash> pieces_;
+};
+
+}  // namespace
+
+std::optional<UOp> expand(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces) {
+  return Expander(ast, lanes, std::max<int64_t>(1, vector_lanes), max_pieces).run();
+}
+
+}  // namespace beamline

@@ -1,0 +1,44 @@
+// lower(): from a kernel's AST and Opts to a linear list of UOps that a renderer prints or the interpreter
+// runs. The passes are a flat named list; each can be traced by name.
+#pragma once
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/ir/target.h"
+#include "engine/lower/estimates.h"
+#include "engine/opt/schedule.h"
+
+namespace beamline {
+
+struct KernelArg {
+  int64_t slot = 0;
+  DType dtype = DType::Void;
+  int64_t elements = 0;
+  bool written = false;
+};
+
+/// A kernel as a list: every node after its operands, RANGE ... END in nesting order.
+struct LinearKernel {
+  std::string name;
+  std::vector<UOp> list;
+  std::vector<KernelArg> args;  // by slot
+  int64_t threads = 1;          // core ids the kernel must be called with
+  Opts opts;                    // as applied, amounts of 0 resolved
+  Estimates estimates;
+};
+
+struct LowerOptions {
+  bool reference = false;  // compute floats in f64 and store them so: the expected outputs of a kernel
+  /// Called after every pass with its name and the graph.
+  std::function<void(std::string_view pass, UOp graph)> after_pass;
+};
+
+std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, const Target& target,
+                                             const LowerOptions& options = {});
+
+/// Names of the passes, in order.
+std::vector<std::string_view> pass_names();
+
+}  // namespace beamline

@@ -1,0 +1,36 @@
+#include "engine/opt/actions.h"
+
+namespace beamline {
+namespace {
+
+constexpr int64_t upcasts[] = {2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 32, 48, 64, 0};
+constexpr int64_t unrolls[] = {2, 4, 8, 16, 32, 64, 0};
+constexpr int64_t threads[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64};
+constexpr int64_t max_axes = 8;
+
+}  // namespace
+
+Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
+  Opts out;
+  const auto base = apply_opts(ast, so_far, target);
+  const auto* schedule = std::get_if<KernelSchedule>(&base);
+  if (!schedule) return out;
+  const auto offer = [&](OptKind kind, std::span<const int64_t> amounts) {
+    const std::vector<UOp> axes = schedule->axes_for(kind);
+    for (int64_t axis = 0; axis < std::min<int64_t>(max_axes, static_cast<int64_t>(axes.size())); axis++)
+      for (int64_t amount : amounts) {
+        // The whole axis is written 0; its number would be the same candidate twice.
+        if (amount != 0 && amount == KernelSchedule::size(axes[static_cast<size_t>(axis)])) continue;
+        KernelSchedule trial = *schedule;
+        if (!trial.apply({kind, axis, {amount}})) out.push_back(trial.applied().back());
+      }
+  };
+  offer(OptKind::UPCAST, upcasts);
+  offer(OptKind::UNROLL, unrolls);
+  offer(OptKind::THREAD, threads);
+  return out;
+}
+
+std::string_view action_set_name() { return "cpu-1"; }
+
+}  // namespace beamline

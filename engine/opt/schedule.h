@@ -1,0 +1,57 @@
+// A kernel's schedule: the prepared AST whose ranges change type and are split as Opts are applied.
+// Every opt reduces to one step, shift_to: split a range in two and give the new part another type.
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/ir/target.h"
+#include "engine/opt/opt.h"
+
+namespace beamline {
+
+/// Why an opt is not legal here: the expected refusal.
+struct OptRefusal {
+  size_t index = 0;  // which opt of the sequence
+  std::string reason;
+};
+
+class KernelSchedule {
+ public:
+  /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's use.
+  KernelSchedule(UOp ast, const Target& target);
+
+  /// Applies one opt, or says why not; a refused opt changes nothing. An amount of 0 (the whole axis) is
+  /// recorded as the number.
+  std::optional<std::string> apply(const Opt& opt);
+
+  UOp ast() const { return ast_; }
+  const Opts& applied() const { return applied_; }
+  /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
+  std::vector<UOp> axes() const;
+  /// The list that a kind's axis indexes: reduce axes for UNROLL and GROUP, all axes otherwise.
+  std::vector<UOp> axes_for(OptKind kind) const;
+  /// Size of an axis: the number of its iterations.
+  static int64_t size(UOp range);
+
+ private:
+  // Splits r into r' * k + new (or new * ceil(n / k) + r' when `top`); returns the new range. A k that does
+  // not divide gives masked accesses and, in reductions, the identity.
+  UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
+  std::optional<std::string> check_registers(UOp r, int64_t amount) const;
+
+  UOp ast_;
+  Target target_;
+  Opts applied_;
+};
+
+/// Replays a whole sequence.
+std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts, const Target& target);
+
+/// One line an axis: index, size, type, as people read opts; colours by type when asked.
+std::string describe_axes(const KernelSchedule& s, bool color);
+
+/// True when, with r free, the flat index moves by exactly one element per step of r.
+bool unit_stride(UOp index, UOp r);
+
+}  // namespace beamline

@@ -1,0 +1,103 @@
+#include "engine/rangeify/prepare.h"
+
+#include <unordered_map>
+
+#include "engine/base/check.h"
+#include "engine/rewrite/rewriter.h"
+#include "engine/rules/rules.h"
+
+namespace beamline {
+namespace {
+
+size_t count_divisions(UOp root) {
+  size_t n = 0;
+  for (UOp u : toposort(root)) n += u.op() == Op::FLOORDIV || u.op() == Op::FLOORMOD;
+  return n;
+}
+
+// outer and inner become one range over both, if the index math does not get worse.
+UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
+  if (outer.op() != Op::RANGE || inner.op() != Op::RANGE || outer.axis_type() != inner.axis_type()) return {};
+  if (!outer.src(0).is_const() || !inner.src(0).is_const()) return {};
+  for (UOp u : toposort(kernel)) {  // both are ended by the same nodes
+    if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
+    bool a = false, b = false;
+    for (size_t i = 1; i < u.nsrc(); i++) a |= u.src(i) == outer, b |= u.src(i) == inner;
+    if (a != b || (a && u != ender && u.op() != ender.op())) return {};
+  }
+  const int64_t n = inner.src(0).ival();
+  const UOp merged = range(outer.src(0).ival() * n, id, outer.axis_type());
+  // In the ender's own range list the pair becomes the one range; elsewhere its quotient and remainder.
+  const UOp tag_outer = merged / iconst(n), tag_inner = merged % iconst(n);
+  const UOp out = substitute(kernel, {{outer, tag_outer}, {inner, tag_inner}});
+  std::unordered_map<UOp, UOp, UOpHash> done;
+  for (UOp u : toposort(out)) {
+    std::vector<UOp> src;
+    for (size_t i = 0; i < u.nsrc(); i++) {
+      const UOp s = done.at(u.src(i));
+      const bool ends = i > 0 && (u.op() == Op::END || u.op() == Op::REDUCE);
+      if (ends && s == tag_inner) continue;
+      src.push_back(ends && s == tag_outer ? merged : s);
+    }
+    done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+  }
+  const UOp result = simplify(done.at(out));
+  return count_divisions(result) <= count_divisions(kernel) ? result : UOp{};
+}
+
+UOp merge_ranges(UOp kernel) {
+  int64_t next_id = 0;
+  for (UOp u : toposort(kernel))
+    if (u.op() == Op::RANGE) next_id = std::max(next_id, u.range_id() + 1);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (UOp u : toposort(kernel)) {
+      if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
+      for (size_t i = 1; i < u.nsrc() && !changed; i++)
+        for (size_t j = 1; j < u.nsrc() && !changed; j++) {
+          const bool adjacent = u.op() == Op::END ? j == i + 1 : j != i;  // a reduction has no order
+          if (!adjacent) continue;
+          if (const UOp m = try_merge(kernel, u, u.src(i), u.src(j), next_id)) {
+            kernel = m, next_id++, changed = true;
+          }
+        }
+      if (changed) break;
+    }
+  }
+  return kernel;
+}
+
+}  // namespace
+
+Prepared prepare(UOp kernel) {
+  UOp u = merge_ranges(simplify(kernel));
+  Prepared p;
+  // Renumbering can change the canonical order of operands, and with it the order of the visit: repeat
+  // until it is stable, so that preparing twice gives the same text.
+  for (int round = 0; round < 8; round++) {
+    Substitution map;
+    std::vector<int64_t> slots;
+    int64_t next_range = 0;
+    for (UOp n : toposort(u)) {
+      if (n.op() == Op::PARAM && n.addrspace() == AddrSpace::Global) {
+        ParamArg a = n.param();
+        slots.push_back(a.slot);
+        a.slot = static_cast<int64_t>(slots.size()) - 1;
+        a.name.clear();
+        map.emplace(n, make(Op::PARAM, n.dtype(), n.srcs(), 0, intern(a)));
+      } else if (n.op() == Op::RANGE) {
+        map.emplace(n, range(n.src(0), next_range++, n.axis_type()));
+      }
+    }
+    if (p.slots.empty()) p.slots = slots;
+    else for (int64_t& s : slots) s = p.slots[static_cast<size_t>(s)];
+    p.slots = slots;
+    const UOp next = substitute(u, map);
+    if (next == u) break;
+    u = next;
+  }
+  p.ast = u;
+  return p;
+}
+
+}  // namespace beamline

@@ -1,0 +1,16 @@
+// prepare(): the last step before a kernel is named by its key: symbolic simplification, merging of adjacent
+// ranges, then PARAM slots and range ids renumbered by first visit. Idempotent.
+#pragma once
+#include <vector>
+
+#include "engine/ir/uop.h"
+
+namespace beamline {
+
+struct Prepared {
+  UOp ast;
+  std::vector<int64_t> slots;  // new slot -> the slot it had
+};
+Prepared prepare(UOp kernel);
+
+}  // namespace beamline

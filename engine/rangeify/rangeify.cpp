@@ -1,0 +1,309 @@
+#include "engine/rangeify/rangeify.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "engine/base/check.h"
+#include "engine/ir/print.h"
+#include "engine/rangeify/movement.h"
+#include "engine/rangeify/prepare.h"
+#include "engine/rewrite/rewriter.h"
+#include "engine/rules/rules.h"
+
+namespace beamline {
+namespace {
+
+constexpr size_t max_recomputed_buffers = 3;  // a STAGE that reads more is kept
+
+bool is_leaf(UOp u) { return u.op() == Op::PARAM || u.op() == Op::CONST; }
+bool is_value(UOp u) { return u.has_shape() && u.op() != Op::STACK; }
+
+// What one consumer asks of an operand.
+struct Request {
+  IndexTuple at;
+  std::vector<UOp> ended;
+};
+
+class Rangeifier {
+ public:
+  explicit Rangeifier(UOp sink) : order_(toposort(sink)), sink_(sink) {}
+
+  /// The graph of index expressions: SINK over one STAGE an output.
+  UOp run() {
+    for (size_t i = 0; i < sink_.nsrc(); i++) realized_.insert(sink_.src(i));
+    for (UOp u : order_)
+      if (u.op() == Op::CONTIGUOUS) realized_.insert(u);
+    for (size_t i = order_.size(); i-- > 0;)
+      if (is_value(order_[i]) && !is_leaf(order_[i])) assign(order_[i]);
+    for (UOp u : order_)
+      if (is_value(u) && !is_leaf(u)) build(u);
+    std::vector<UOp> outs;
+    for (size_t i = 0; i < sink_.nsrc(); i++) {
+      const UOp u = sink_.src(i);
+      if (is_leaf(u)) outs.push_back(copy_of(u));
+      else outs.push_back(stage_.at(u));
+    }
+    return make(Op::SINK, DType::Void, outs);
+  }
+
+ private:
+  std::vector<UOp> fresh(std::span<const int64_t> shape, AxisType type) {
+    std::vector<UOp> r;
+    for (int64_t n : shape) r.push_back(n == 1 ? iconst(0) : range(n, next_id_++, type));
+    return r;
+  }
+  UOp copy_of(UOp leaf) {
+    const IndexTuple at{fresh(leaf.shape(), AxisType::WEAK), {}};
+    return staged(read_leaf(leaf, at), at.index);
+  }
+  static UOp staged(UOp value, std::span<const UOp> index) {
+    std::vector<UOp> src{value};
+    src.insert(src.end(), index.begin(), index.end());
+    return make(Op::STAGE, value.dtype(), src);
+  }
+  static UOp read_leaf(UOp leaf, const IndexTuple& at) {
+    if (leaf.op() == Op::CONST || leaf.addrspace() == AddrSpace::Alu) return leaf;
+    // In kernels memory has one dimension.
+    const int64_t n[] = {leaf.numel()};
+    return make(Op::INDEX, leaf.dtype(), {param(leaf.param(), leaf.dtype(), n), flat_index(at, leaf.shape())});
+  }
+
+  // Decides where x is read from what its consumers asked, then asks its operands.
+  void assign(UOp x) {
+    auto& requests = requests_[x];
+    IndexTuple out;
+    std::vector<UOp> ended;
+    bool realize = realized_.contains(x);
+    if (!realize && !requests.empty()) {
+      out = requests[0].at;
+      UOp any_valid = out.valid;
+      for (const Request& r : requests) {
+        ended.insert(ended.end(), r.ended.begin(), r.ended.end());
+        if (r.at.index != out.index) realize = true;
+        any_valid = any_valid && r.at.valid ? (any_valid == r.at.valid ? any_valid : any_valid | r.at.valid) : UOp{};
+      }
+      out.valid = any_valid;
+      if (!ended.empty() && (ops::elementwise.has(x.op()) || x.op() == Op::REDUCE)) realize = true;
+    }
+    if (realize || requests.empty()) {
+      realized_.insert(x);
+      out = IndexTuple{fresh(x.shape(), AxisType::WEAK), {}};
+      ended.clear();
+    }
+    out_[x] = out;
+    if (ops::movement.has(x.op())) {
+      Request r{{}, ended};
+      r.at = through_movement(x, out, r.ended);
+      in_[x] = {r.at};
+      requests_[x.src(0)].push_back(std::move(r));
+      return;
+    }
+    if (x.op() == Op::REDUCE) {
+      Request r{out, ended};
+      std::vector<UOp> reduced = fresh(x.src(0).shape().subspan(0, x.reduce_dims()), AxisType::REDUCE);
+      reduced_[x] = reduced;
+      r.at.index.insert(r.at.index.begin(), reduced.begin(), reduced.end());
+      in_[x] = {r.at};
+      requests_[x.src(0)].push_back(std::move(r));
+      return;
+    }
+    std::vector<IndexTuple> in;
+    for (size_t i = 0; i < x.nsrc(); i++) {
+      Request r{{}, ended};
+      r.at = through_broadcast(x.src(i), out, r.ended);
+      in.push_back(r.at);
+      requests_[x.src(i)].push_back(std::move(r));
+    }
+    in_[x] = std::move(in);
+  }
+
+  // Operand i of x, as x reads it.
+  UOp read(UOp x, size_t i) {
+    const UOp s = x.src(i);
+    const IndexTuple& at = in_.at(x)[i];
+    if (is_leaf(s)) return read_leaf(s, at);
+    if (!realized_.contains(s)) return value_.at(s);
+    const UOp stage = stage_.at(s);
+    if (removable(s)) {
+      Substitution map;
+      for (size_t d = 0; d < at.index.size(); d++)
+        if (stage.src(d + 1).op() == Op::RANGE) map.emplace(stage.src(d + 1), at.index[d]);
+      return substitute(stage.src(0), map);
+    }
+    return make(Op::INDEX, stage.dtype(), {make(Op::RESHAPE, stage.dtype(), {stage, dims(std::vector<int64_t>{s.numel()})}), flat_index(at, s.shape())});
+  }
+
+  // Recomputing is cheaper than storing: few buffers are read, and no reduction over memory is repeated.
+  bool removable(UOp s) {
+    if (forced(s)) return false;
+    const auto it = removable_.find(s);
+    if (it != removable_.end()) return it->second;
+    std::unordered_set<UOp, UOpHash> buffers, reducing;
+    bool reduce_reads = false;
+    for (UOp u : closed_walk(stage_.at(s).src(0))) {
+      const bool buffer = u.op() == Op::STAGE || (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global);
+      if (buffer) buffers.insert(u);
+      bool under = buffer;
+      for (size_t i = 0; !under && i < u.nsrc(); i++) under = u.op() != Op::STAGE && reducing.contains(u.src(i));
+      if (under) reducing.insert(u);
+      reduce_reads |= under && u.op() == Op::REDUCE;
+    }
+    return removable_[s] = !reduce_reads && buffers.size() <= max_recomputed_buffers;
+  }
+  bool forced(UOp s) const {
+    if (s.op() == Op::CONTIGUOUS) return true;
+    for (size_t i = 0; i < sink_.nsrc(); i++)
+      if (sink_.src(i) == s) return true;
+    return false;
+  }
+  // Post-order that does not enter other STAGEs.
+  static std::vector<UOp> closed_walk(UOp root) {
+    std::vector<UOp> out;
+    std::unordered_set<UOp, UOpHash> seen;
+    std::vector<std::pair<UOp, bool>> todo{{root, false}};
+    while (!todo.empty()) {
+      const auto [u, visited] = todo.back();
+      todo.pop_back();
+      if (visited) {
+        out.push_back(u);
+        continue;
+      }
+      if (!seen.insert(u).second) continue;
+      todo.emplace_back(u, true);
+      if (u.op() == Op::STAGE) continue;
+      for (size_t i = u.nsrc(); i-- > 0;) todo.emplace_back(u.src(i), false);
+    }
+    return out;
+  }
+
+  void build(UOp x) {
+    UOp v;
+    const IndexTuple& at = in_.at(x)[0];
+    if (x.op() == Op::PAD) {
+      // What padding adds is zero; the read itself is gated by the same validity.
+      const UOp inner = read(x, 0);
+      v = at.valid ? where(at.valid, inner, const_like(inner, 0)) : inner;
+    } else if (ops::movement.has(x.op()) || x.op() == Op::CONTIGUOUS || x.op() == Op::DETACH) {
+      v = read(x, 0);
+    } else if (x.op() == Op::REDUCE) {
+      std::vector<UOp> ranges;
+      for (UOp r : reduced_.at(x))
+        if (r.op() == Op::RANGE) ranges.push_back(r);
+      v = read(x, 0);
+      if (!ranges.empty()) v = reduce(x.reduce_op(), v, ranges, 0);
+    } else {
+      std::vector<UOp> src;
+      for (size_t i = 0; i < x.nsrc(); i++) src.push_back(read(x, i));
+      v = make(x.op(), x.dtype(), src, x.node()->val, x.node()->ext);
+    }
+    if (realized_.contains(x)) stage_.emplace(x, staged(v, out_.at(x).index));
+    else value_.emplace(x, v);
+  }
+
+  std::vector<UOp> order_;
+  UOp sink_;
+  int64_t next_id_ = 0;
+  std::unordered_set<UOp, UOpHash> realized_;
+  std::unordered_map<UOp, std::vector<Request>, UOpHash> requests_;
+  std::unordered_map<UOp, IndexTuple, UOpHash> out_;
+  std::unordered_map<UOp, std::vector<IndexTuple>, UOpHash> in_;
+  std::unordered_map<UOp, std::vector<UOp>, UOpHash> reduced_;
+  std::unordered_map<UOp, UOp, UOpHash> value_, stage_;
+  std::unordered_map<UOp, bool, UOpHash> removable_;
+};
+
+std::string name_of(UOp kernel) {
+  bool reduces = false;
+  std::string sizes;
+  std::vector<UOp> ranges;
+  for (UOp u : toposort(kernel)) {
+    reduces |= u.op() == Op::REDUCE;
+    if (u.op() == Op::RANGE) ranges.push_back(u);
+  }
+  std::ranges::stable_sort(ranges, {}, [](UOp r) { return r.axis_type() == AxisType::REDUCE; });
+  for (UOp r : ranges) sizes += fmt::format("_{}", r.vmax() + 1);
+  return (reduces ? "r" : "e") + (sizes.empty() ? "_1" : sizes);
+}
+
+}  // namespace
+
+KernelGraph make_kernels(UOp sink) {
+  KernelGraph g;
+  std::unordered_map<UOp, size_t, UOpHash> buffer_of;
+  int64_t inputs = 0;
+  const std::vector<UOp> tensor_order = toposort(sink);
+  for (UOp u : tensor_order)
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) inputs = std::max(inputs, u.param().slot + 1);
+  g.buffers.resize(static_cast<size_t>(inputs));
+  for (UOp u : tensor_order) {
+    if (u.op() != Op::PARAM || u.addrspace() != AddrSpace::Global) continue;
+    const auto slot = static_cast<size_t>(u.param().slot);
+    g.buffers[slot] = {BufferInfo::Kind::Input, u.dtype(), u.numel(), u.param().slot, Ints(u.shape().begin(), u.shape().end())};
+  }
+
+  const UOp staged = Rangeifier(sink).run();
+  std::unordered_map<UOp, UOp, UOpHash> flat_param;  // tensor PARAM or STAGE -> one-dimensional PARAM
+  std::unordered_map<UOp, UOp, UOpHash> local;       // node -> the same node inside a kernel
+  const auto param_for = [&](UOp buffer, size_t id) {
+    ParamArg a;
+    a.slot = static_cast<int64_t>(id);
+    if (buffer.op() == Op::PARAM) a.constant = buffer.param().constant;
+    const int64_t n[] = {std::max<int64_t>(1, buffer.numel())};
+    return param(a, buffer.dtype(), n);
+  };
+  for (UOp u : toposort(staged)) {
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) {
+      flat_param.emplace(u, param_for(u, static_cast<size_t>(u.param().slot)));
+      continue;
+    }
+    if (u.op() == Op::RESHAPE) {  // a stored value, seen with one dimension
+      flat_param.emplace(u, flat_param.at(u.src(0)));
+      continue;
+    }
+    if (u.op() == Op::STAGE) {
+      bool output = false;
+      for (size_t i = 0; i < staged.nsrc(); i++) output |= staged.src(i) == u;
+      const size_t id = g.buffers.size();
+      Ints shape;
+      std::vector<UOp> index, ranges;
+      for (size_t i = 1; i < u.nsrc(); i++) {
+        shape.push_back(u.src(i).vmax() + 1);
+        index.push_back(u.src(i));
+        if (u.src(i).op() == Op::RANGE) ranges.push_back(u.src(i));
+      }
+      g.buffers.push_back({output ? BufferInfo::Kind::Output : BufferInfo::Kind::Temp, u.dtype(), u.numel(), -1, shape});
+      buffer_of.emplace(u, id);
+      flat_param.emplace(u, param_for(u, id));
+      const UOp at = make(Op::INDEX, u.dtype(), {flat_param.at(u), flat_index({index, {}}, shape)});
+      UOp body = make(Op::STORE, DType::Void, {at, local.at(u.src(0))});
+      if (!ranges.empty()) {
+        ranges.insert(ranges.begin(), body);
+        body = make(Op::END, DType::Void, ranges);
+      }
+      const Prepared p = prepare(make(Op::SINK, DType::Void, {body}));
+      KernelAst k;
+      k.name = name_of(p.ast);
+      k.key = kernel_key(p.ast);
+      k.ast = make(Op::SINK, DType::Void, p.ast.srcs(), 0, intern(KernelInfo{k.name}));
+      for (int64_t s : p.slots) k.buffers.push_back(static_cast<size_t>(s));
+      g.kernels.push_back(std::move(k));
+      continue;
+    }
+    if (u.op() == Op::SINK) continue;
+    std::vector<UOp> src;
+    bool changed = false;
+    for (size_t i = 0; i < u.nsrc(); i++) {
+      const auto f = flat_param.find(u.src(i));
+      src.push_back(f != flat_param.end() ? f->second : local.contains(u.src(i)) ? local.at(u.src(i)) : u.src(i));
+      changed |= !(src.back() == u.src(i));
+    }
+    local.emplace(u, changed ? make(u.op(), u.dtype(), src, u.node()->val, u.node()->ext) : u);
+  }
+  for (size_t i = 0; i < staged.nsrc(); i++) g.outputs.push_back(buffer_of.at(staged.src(i)));
+  return g;
+}
+
+}  // namespace beamline

@@ -1,0 +1,36 @@
+// rangeify: from a tensor graph to kernels. Every node gets the index tuple it is read at, decided from its
+// consumers backwards; what must be stored becomes a STAGE; a STAGE that is cheap to recompute is put back;
+// the rest are cut into kernels at their stores.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/ir/uop.h"
+
+namespace beamline {
+
+struct BufferInfo {
+  enum class Kind { Input, Output, Temp };
+  Kind kind = Kind::Input;
+  DType dtype = DType::Void;
+  int64_t elements = 0;
+  int64_t input_slot = -1;  // Input: the PARAM's slot in the tensor graph
+  Ints shape;
+};
+struct KernelAst {
+  UOp ast;           // prepared: SINK(END(STORE(...), ranges))
+  std::string name;  // from its axes, e.g. r_512_512_512; not part of the key
+  std::string key;   // kernel_key(ast)
+  std::vector<size_t> buffers;  // by PARAM slot: index into KernelGraph::buffers
+};
+/// Kernels in dependency order. Nodes live in the arena current at the call.
+struct KernelGraph {
+  std::vector<BufferInfo> buffers;  // inputs by slot, then temporaries and outputs
+  std::vector<KernelAst> kernels;
+  std::vector<size_t> outputs;  // buffers of the results, in the order of the SINK
+};
+
+/// `sink`: SINK over the results of a tensor graph whose leaves are PARAM (global) and CONST.
+KernelGraph make_kernels(UOp sink);
+
+}  // namespace beamline

@@ -1,0 +1,41 @@
+#include "engine/render/render_kernel.h"
+
+#include <fmt/format.h>
+
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/render/llvm.h"
+
+namespace beamline {
+
+std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto parsed = parse_uops(request.ast_text);
+  if (const auto* e = std::get_if<ParseError>(&parsed))
+    return Refusal{"compile_error", fmt::format("kernel text, line {} column {}: {}", e->line, e->column, e->message)};
+  const UOp ast = std::get<UOp>(parsed);
+  if (ast.op() != Op::SINK) return Refusal{"compile_error", "the kernel's root is not a SINK"};
+  const auto opts = parse_opts(request.opts_text);
+  if (const auto* e = std::get_if<OptError>(&opts))
+    return Refusal{"rejected", fmt::format("opts, character {}: {}", e->position, e->message)};
+  LowerOptions options;
+  options.reference = request.reference;
+  const auto lowered = lower(ast, std::get<Opts>(opts), request.target, options);
+  if (const auto* r = std::get_if<OptRefusal>(&lowered))
+    return Refusal{"rejected", fmt::format("opt {}: {}", r->index + 1, r->reason)};
+  const LinearKernel& k = std::get<LinearKernel>(lowered);
+  RenderedKernel out;
+  out.entry = "beamline_kernel";
+  std::string error;
+  out.source = render_llvm(k, out.entry, error);
+  if (!error.empty()) return Refusal{"compile_error", error};
+  for (const KernelArg& a : k.args)
+    out.args.push_back({static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
+  out.estimates = k.estimates;
+  out.threads = static_cast<int>(k.threads);
+  out.opts_text = opts_text(k.opts);
+  return out;
+}
+
+}  // namespace beamline

@@ -1,0 +1,44 @@
+// From texts to text: the whole engine behind one call. This is what a compile worker runs; it opens its
+// own arena, so nothing of a candidate outlives it. Thread safe.
+#pragma once
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/ir/target.h"
+#include "engine/lower/estimates.h"
+
+namespace beamline {
+
+struct RenderRequest {
+  std::string ast_text;   // a prepared kernel (SINK) in UOp text
+  std::string opts_text;  // "" = unoptimised
+  Target target;
+  bool reference = false;  // expected outputs: floats widened to f64, written buffers of floats are f64
+};
+
+struct RenderedArg {
+  int slot = 0;
+  std::string dtype;  // of the buffer that the kernel is called with
+  int64_t elements = 0;
+  bool written = false;
+};
+
+struct RenderedKernel {
+  std::string source;  // LLVM IR; entry(ptr buffers, i64 core_id), buffers in slot order
+  std::string entry;
+  std::vector<RenderedArg> args;
+  Estimates estimates;
+  int threads = 1;  // call once for each core id below this
+  std::string opts_text;
+};
+
+/// A refusal: `stage` is "rejected" (an illegal opt, a limit) or "compile_error" (the text is no kernel).
+struct Refusal {
+  std::string stage;
+  std::string reason;
+};
+
+std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request);
+
+}  // namespace beamline

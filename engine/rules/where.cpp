@@ -1,0 +1,67 @@
+// WHERE: constant conditions, equal branches, nests of two (S15, S16, S47-S50, Y13, Y15-Y17, Y20, Y21).
+#include "engine/rules/rules.h"
+#include "engine/rules/rules_internal.h"
+
+namespace beamline {
+namespace {
+using namespace pat;
+using A = Cap<"a">;
+using D = Cap<"d">;
+inline constexpr Pat a = any("a").bools(), d = any("d");
+constexpr OpSet pairwise = ops::binary;
+
+// op(where(c,t,f), where(c,v,w)): worth it when one pair of branches folds to a constant.
+UOp merge_branches(UOp u, UOp cond, UOp t, UOp f, UOp v, UOp w) {
+  if (!(t.is_const() && v.is_const()) && !(f.is_const() && w.is_const())) return {};
+  if (t.is_invalid() || f.is_invalid() || v.is_invalid() || w.is_invalid()) return {};
+  const UOp yes[] = {t, v}, no[] = {f, w};
+  return where(cond, make(u.op(), derive_dtype(u.op(), yes, u.dtype()), yes),
+               make(u.op(), derive_dtype(u.op(), no, u.dtype()), no));
+}
+UOp with_constant(UOp u, UOp cond, UOp t, UOp f, UOp c) {
+  if (!t.is_const() || !f.is_const() || t.is_invalid() || f.is_invalid()) return {};
+  const bool left = u.src(0).op() == Op::WHERE;
+  const UOp yes[] = {left ? t : c, left ? c : t}, no[] = {left ? f : c, left ? c : f};
+  return where(cond, make(u.op(), derive_dtype(u.op(), yes, u.dtype()), yes),
+               make(u.op(), derive_dtype(u.op(), no, u.dtype()), no));
+}
+
+// clang-format off
+constexpr RuleOf<void> simple[] = {
+    law("where-true",        select(truth, t, f).as("u"),              [](U u, T t_, F)            { return as_type(t_, u.dtype()); }),
+    law("where-false",       select(untruth, t, f).as("u"),            [](U u, T, F f_)            { return as_type(f_, u.dtype()); }),
+    law("where-same",        select(c, v, v),                          [](C, V v_)                 { return v_; }),
+    law("where-bool",        select(c, truth, untruth),                [](C c_)                    { return c_; }),
+    law("where-not-bool",    select(c, untruth, truth),                [](C c_)                    { return negation(c_); }),
+    law("where-and",         select(a, select(b, t, f), f),            [](A a_, B b_, T t_, F f_)  { return where(a_ & b_, t_, f_); }),
+    law("where-or",          select(a, t, select(b, t, f)),            [](A a_, B b_, T t_, F f_)  { return where(a_ | b_, t_, f_); }),
+    law("where-and-not",     select(a, select(b, f, t), f),            [](A a_, B b_, T t_, F f_)  { return where(a_ & negation(b_), t_, f_); }),
+    law("where-or-not",      select(a, t, select(b, f, t)),            [](A a_, B b_, T t_, F f_)  { return where(a_ | negation(b_), t_, f_); }),
+    law("where-bool-and",    select(c, t.bools(), untruth),            [](C c_, T t_)              { return c_ & t_; }),
+    law("where-bool-or",     select(c, truth, f.bools()),              [](C c_, F f_)              { return c_ | f_; }),
+    law("where-bool-andnot", select(c, untruth, f.bools()),            [](C c_, F f_)              { return negation(c_) & f_; }),
+    law("where-bool-ornot",  select(c, t.bools(), truth),              [](C c_, T t_)              { return negation(c_) | t_; }),
+};
+constexpr RuleOf<void> merging[] = {
+    law("where-not",         select(negated(c), t, f),                 [](C c_, T t_, F f_)        { return f_.is_invalid() ? UOp{} : where(c_, f_, t_); }),
+    law("where-pair",        ordered(node(pairwise, select(c, t, f), select(c, v, any("w")))).as("u"),
+                                                                       [](U u, C c_, T t_, F f_, V v_, W w_) { return merge_branches(u, c_, t_, f_, v_, w_); }),
+    law("where-constant",    node(pairwise, select(c, t, f), k).as("u"),
+                                                                       [](U u, C c_, T t_, F f_, K k_) { return with_constant(u, c_, t_, f_, k_); }),
+    law("where-one-zero",    select(c, 1, 0).ints().as("u"),           [](U u, C c_)               { return cast(c_, u.dtype()); }),
+    law("where-max",         select(xi < y, y, x),                     [](X x_, Y y_)              { return maximum(x_, y_); }),
+};
+// clang-format on
+
+}  // namespace
+
+const Rules<>& where_rules() {
+  static const Rules<> r(simple);
+  return r;
+}
+const Rules<>& where_bound_rules() {
+  static const Rules<> r(merging);
+  return r;
+}
+
+}  // namespace beamline

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/opt/actions.h"
+#include "engine/opt/heuristic.h"
+#include "search/space.h"
+
+namespace beamline::search {
+namespace {
+
+class EngineSpace final : public ScheduleSpace {
+ public:
+  EngineSpace(std::string_view ast_text, const Target& target) : target_(target) {
+    Arena::Scope scope(kernel_);
+    auto parsed = parse_uops(ast_text);
+    if (const auto* e = std::get_if<ParseError>(&parsed))
+      throw std::invalid_argument(
+          fmt::format("kernel text, line {}, column {}: {}", e->line, e->column, e->message));
+    ast_ = std::get<UOp>(parsed);
+    kernel_.freeze();
+  }
+
+  std::string heuristic() const override {
+    Arena scratch(&kernel_);
+    Arena::Scope scope(scratch);
+    return opts_text(cpu_heuristic(ast_, target_));
+  }
+
+  std::vector<std::string> extensions(const std::string& opts) const override {
+    auto parsed = parse_opts(opts);
+    if (!std::holds_alternative<Opts>(parsed)) return {};
+    Opts base = std::get<Opts>(std::move(parsed));
+    Arena scratch(&kernel_);
+    Arena::Scope scope(scratch);
+    std::vector<std::string> texts;
+    for (const Opt& action : legal_actions(ast_, base, target_)) {
+      base.push_back(action);
+      texts.push_back(opts_text(base));
+      base.pop_back();
+    }
+    return texts;
+  }
+
+ private:
+  Target target_;
+  Arena kernel_;
+  UOp ast_;
+};
+
+}  // namespace
+
+std::unique_ptr<ScheduleSpace> engine_space(std::string_view ast_text, const Target& target) {
+  return std::make_unique<EngineSpace>(ast_text, target);
+}
+
+}  // namespace beamline::search

@@ -1,0 +1,110 @@
+#include "search/entry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace beamline::search {
+namespace {
+
+// Under this share of the tolerance an error is rounding, whatever the unoptimised kernel has.
+constexpr double plain_error = 0.02;
+constexpr double mistrust_factor = 10;
+
+bool simpler(const std::string& a, const std::string& b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+}  // namespace
+
+int Entry::find(const std::string& opts) const {
+  auto it = by_text_.find(opts);
+  return it == by_text_.end() ? -1 : it->second;
+}
+
+std::vector<int> Entry::admit(std::span<const Candidate> candidates) {
+  std::vector<Candidate> fresh;
+  for (const Candidate& c : candidates)
+    if (!full() && by_text_.try_emplace(c.opts, -1).second) {
+      fresh.push_back(c);
+      ++compiled_;
+    }
+  std::vector<int> entered;
+  if (fresh.empty()) return entered;
+  std::vector<Compiled> compiled = field_.measurer.compile(fresh);
+  for (size_t i = 0; i < fresh.size(); ++i)
+    if (int c = enlist(fresh[i], compiled[i]); c >= 0) entered.push_back(c);
+  check(entered);
+  return entered;
+}
+
+int Entry::enlist(const Candidate& candidate, const Compiled& compiled) {
+  Trial refused{.opts = compiled.opts.empty() ? candidate.opts : compiled.opts,
+                .outcome = compiled.outcome,
+                .stage = Stage::Search,
+                .time_ns = {},
+                .ratio_to_incumbent = {},
+                .samples = {},
+                .compile_ms = compiled.compile_ms,
+                .code_hash = compiled.code_hash,
+                .error = compiled.error};
+  if (compiled.outcome != Outcome::Ok) {
+    field_.report(refused);
+    return -1;
+  }
+  auto [it, is_new] = by_code_.try_emplace(compiled.code_hash, static_cast<int>(field_.all.size()));
+  by_text_[candidate.opts] = it->second;
+  by_text_[refused.opts] = it->second;
+  if (!is_new) {
+    // One program, one candidate: the simpler text names it. Text that was reported already stays.
+    Contestant& twin = field_[it->second];
+    if (twin.weight == 0 && simpler(refused.opts, twin.opts)) std::swap(twin.opts, refused.opts);
+    refused.outcome = Outcome::Rejected;
+    refused.error = fmt::format("duplicate code of \"{}\"", twin.opts);
+    field_.report(refused);
+    return -1;
+  }
+  field_.all.push_back({.opts = refused.opts,
+                        .program = compiled.program,
+                        .code_hash = compiled.code_hash,
+                        .source_hash = compiled.source_hash,
+                        .compile_ms = compiled.compile_ms,
+                        .error = {},
+                        .samples = {}});
+  return it->second;
+}
+
+void Entry::check(std::vector<int>& who) {
+  if (who.empty()) return;
+  std::vector<int> programs;
+  for (int c : who) programs.push_back(field_[c].program);
+  std::vector<Checked> checked = field_.measurer.check(programs, 0);
+  auto is = [](Outcome o) { return [o](const Checked& c) { return c.outcome == o; }; };
+  reference_confirmed_ |= std::ranges::any_of(checked, is(Outcome::Ok));
+  if (!reference_confirmed_ && !reference_recomputed_ &&
+      std::ranges::any_of(checked, is(Outcome::WrongResult))) {
+    // Everyone wrong: the reference itself is the suspect, before anything is recorded.
+    reference_recomputed_ = true;
+    field_.measurer.recompute_reference();
+    checked = field_.measurer.check(programs, 0);
+    reference_confirmed_ = std::ranges::any_of(checked, is(Outcome::Ok));
+  }
+  for (size_t i = 0; i < who.size(); ++i) {
+    Contestant& c = field_[who[i]];
+    c.call_ns = checked[i].call_ns;
+    c.error_share = checked[i].error_share;
+    if (checked[i].outcome != Outcome::Ok) field_.fail(who[i], checked[i].outcome, checked[i].error);
+    if (c.ok() && c.opts.empty()) unoptimised_error_ = c.error_share;
+  }
+  double trusted = mistrust_factor * std::max(unoptimised_error_, plain_error);
+  for (int c : who) {
+    if (field_[c].ok() && unoptimised_error_ >= 0 && field_[c].error_share > trusted)
+      field_.fail(c, Outcome::Mistrusted,
+                  fmt::format("error {:.2g} of the tolerance, unoptimised {:.2g}",
+                              field_[c].error_share, unoptimised_error_));
+    if (!field_[c].ok()) field_.report_race(c, -1);
+  }
+  std::erase_if(who, [&](int c) { return !field_[c].ok(); });
+}
+
+}  // namespace beamline::search

@@ -1,0 +1,36 @@
+// Entry: the way into the field. Compiles candidates, refuses what lowers to code that is there already,
+// checks the rest against the reference, and reports everyone who does not get in.
+#pragma once
+#include <map>
+#include <span>
+
+#include "search/field.h"
+
+namespace beamline::search {
+
+class Entry {
+ public:
+  /// `limit`: candidates that may be compiled; 0 = no limit.
+  Entry(Field& field, int limit) : field_(field), limit_(limit) {}
+
+  /// Indices of the contestants that may be timed. A text that was seen before is skipped.
+  std::vector<int> admit(std::span<const Candidate> candidates);
+  /// The contestant that stands for a text: its own or that of its duplicate; -1: it never compiled.
+  int find(const std::string& opts) const;
+  bool full() const { return limit_ > 0 && compiled_ >= limit_; }
+
+ private:
+  int enlist(const Candidate& candidate, const Compiled& compiled);
+  void check(std::vector<int>& who);
+
+  Field& field_;
+  int limit_;
+  int compiled_ = 0;
+  bool reference_confirmed_ = false;    // some candidate agreed with it
+  bool reference_recomputed_ = false;
+  double unoptimised_error_ = -1;       // share of the tolerance it used
+  std::map<std::string, int> by_text_;  // -1: seen, did not compile
+  std::map<std::string, int> by_code_;
+};
+
+}  // namespace beamline::search
