@@ -1,9 +1,9 @@
-// The schema: private tables, and the stable views that users query (README "Query the database"). A view
-// gains columns at its end at most; tables may change with a migration.
+// The schema of the database file: private tables, and the stable views that users query. A view's
+// names, types and order are a contract: a later version adds columns at the end only, while tables
+// change as migrations need. The version is PRAGMA user_version, the owner PRAGMA application_id.
 #pragma once
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "db/sqlite.h"
@@ -12,20 +12,27 @@ namespace beamline::db {
 
 inline constexpr int application_id = 0x424d4c4e;  // "BMLN"
 
+/// One step of the schema; steps are listed in ascending order and never edited once released.
 struct Migration {
-  int version;       // the version it leads to
-  const char* sql;
+  int version;      // the version it leads to
+  const char* sql;  // statements without BEGIN and COMMIT; may rebuild tables
 };
 std::span<const Migration> migrations();
-int schema_version();
+int schema_version();  // of the last step
 
-/// Brings a database to the newest version, in one transaction per step. Throws DbError for a file of another
-/// application or of a newer beamline.
+/// Throws DbError unless the database is empty or ours and not newer than `newest`. Changes
+/// nothing.
+void check_owner(const Database& db, int newest = schema_version());
+
+/// For writers: checks the owner, chooses the journal, and brings the database to the last step.
+/// Each step is one transaction: a failing one leaves the version before it. Safe in several
+/// processes at once.
 void migrate(Database& db, std::span<const Migration> steps = migrations());
-/// Throws DbError unless the database is a beamline database of this version.
+
+/// For readers: throws DbError unless it is a beamline database of exactly this version.
 void require_schema(const Database& db);
 
 /// Names of the stable views, in the order in which they are documented.
-std::vector<std::string> view_names();
+const std::vector<std::string>& view_names();
 
 }  // namespace beamline::db

@@ -54,12 +54,16 @@ constexpr bool floating = std::is_same_v<T, double> || std::is_same_v<T, float> 
 
 template <class T>
 std::string text_of(T v) {
-  if constexpr (floating<T>) return fmt::format("{:.17g}", static_cast<double>(v));
-  else if constexpr (std::is_same_v<T, Bool>) return v.v < 2 ? (v.v ? "true" : "false") : fmt::format("byte {}", v.v);
-  else return fmt::format("{}", +v);
+  if constexpr (floating<T>)
+    return fmt::format("{:.17g}", static_cast<double>(v));
+  else if constexpr (std::is_same_v<T, Bool>)
+    return v.v < 2 ? (v.v ? "true" : "false") : fmt::format("byte {}", v.v);
+  else
+    return fmt::format("{}", +v);
 }
 
-// One element of poison. NaNs carry a payload, so that a NaN that was computed is told from no write.
+// One element of poison. NaNs carry a payload, so that a NaN that was computed is told from no
+// write.
 uint64_t pattern(DType t, int turn) {
   const bool odd = turn % 2 != 0;
   switch (t) {
@@ -71,7 +75,8 @@ uint64_t pattern(DType t, int turn) {
   }
 }
 
-void note_bad(Comparison& c, int64_t i, bool unwritten, const std::string& got, const std::string& want) {
+void note_bad(Comparison& c, int64_t i, bool unwritten, const std::string& got,
+              const std::string& want) {
   if (c.bad++ == 0) {
     c.first_bad = i;
     c.got = unwritten ? got + " (never written)" : got;
@@ -113,7 +118,8 @@ void compare_exact(Comparison& c, const T* got, const T* want, int64_t n, uint64
     c.want_all_zero &= std::memcmp(&want[i], &zero, sizeof(T)) == 0;
     if (std::memcmp(&got[i], &want[i], sizeof(T)) == 0) continue;
     c.max_err = DBL_MAX;
-    note_bad(c, i, std::memcmp(&got[i], &unwritten, sizeof(T)) == 0, text_of(got[i]), text_of(want[i]));
+    note_bad(c, i, std::memcmp(&got[i], &unwritten, sizeof(T)) == 0, text_of(got[i]),
+             text_of(want[i]));
   }
 }
 
@@ -160,8 +166,8 @@ void poison(void* data, DType t, int64_t n, int turn) {
   for (int64_t i = 0; i < n; i++) std::memcpy(out + static_cast<size_t>(i) * size, &bits, size);
 }
 
-Comparison compare_output(const void* got, DType got_type, const void* want, DType want_type, int64_t n,
-                          double rtol, double rms, int turn) {
+Comparison compare_output(const void* got, DType got_type, const void* want, DType want_type,
+                          int64_t n, double rtol, double rms, int turn) {
   CHECK(comparable(got_type, want_type));
   Comparison c;
   c.all_zero = c.want_all_zero = true;

@@ -11,7 +11,8 @@ namespace beamline {
 namespace {
 
 std::string cache_text(const CpuCache& c) {
-  return fmt::format("L{}{}:{}:{}:{}x{}", c.level, c.kind, c.bytes, c.line_bytes, c.pus_sharing, c.count);
+  return fmt::format("L{}{}:{}:{}:{}x{}", c.level, c.kind, c.bytes, c.line_bytes, c.pus_sharing,
+                     c.count);
 }
 
 // The level decides which vectors and instructions opts were chosen for.
@@ -26,12 +27,14 @@ std::string isa_level(const CpuModel& m) {
 
 std::string identity_text(const std::string& backend, const CpuModel& model,
                           const CpuTopology& topology, int threads) {
-  std::string text = fmt::format("device-id 1\nbackend={}\nvendor={}\nfamily={}\nmodel={}\nstepping={}\n",
-                                 backend, model.vendor, model.family, model.model, model.stepping);
+  std::string text =
+      fmt::format("device-id 1\nbackend={}\nvendor={}\nfamily={}\nmodel={}\nstepping={}\n", backend,
+                  model.vendor, model.family, model.model, model.stepping);
   text += fmt::format("isa={}\n", fmt::join(model.isa, ","));
   // How many PUs, not which: the scheduler of a cluster hands out other numbers every night.
   text += fmt::format("pus={}\ncores={}\npackages={}\nnuma={}\nsmt={}\n", topology.pus.size(),
-                      topology.cores, topology.packages, topology.numa_nodes, topology.threads_per_core);
+                      topology.cores, topology.packages, topology.numa_nodes,
+                      topology.threads_per_core);
   for (const CpuCache& c : topology.caches) text += "cache=" + cache_text(c) + "\n";
   return text + fmt::format("threads={}\n", threads);
 }
@@ -45,7 +48,8 @@ DeviceIdentity identify_cpu(const std::string& backend, const CpuModel& model,
   std::replace(prefix.begin(), prefix.end(), ':', '_');
   const std::string hash = sha256_hex(identity_text(backend, model, topology, threads));
   id.device_id = prefix + "-" + hash.substr(0, 16);
-  id.arch = fmt::format("x86_64-{}-f{}m{}-{}", model.vendor, model.family, model.model, isa_level(model));
+  id.arch =
+      fmt::format("x86_64-{}-f{}m{}-{}", model.vendor, model.family, model.model, isa_level(model));
 
   nlohmann::json caches = nlohmann::json::array();
   for (const CpuCache& c : topology.caches) {

@@ -60,7 +60,8 @@ CompileReply compile_kernel(const CompileRequest& request) {
   reply.flops = kernel.estimates.flops;
   reply.bytes = kernel.estimates.bytes;
   reply.threads = kernel.threads;
-  for (const RenderedArg& a : kernel.args) reply.args.push_back({a.slot, a.dtype, a.elements, a.written});
+  for (const RenderedArg& a : kernel.args)
+    reply.args.push_back({a.slot, a.dtype, a.elements, a.written});
   if (request.want_source) reply.source = kernel.source;
   return compile_source(std::move(reply), kernel.source, *target, request.want_assembly);
 }
@@ -82,4 +83,6 @@ Frame handle(const Frame& frame) {
 }  // namespace
 }  // namespace beamline
 
-int main() { beamline::serve_frames({{"toolchain", beamline::llvm_toolchain()}}, beamline::handle); }
+int main() {
+  beamline::serve_frames({{"toolchain", beamline::llvm_toolchain()}}, beamline::handle);
+}

@@ -16,8 +16,10 @@ struct Out {
   json& h;
   template <class T>
   void operator()(const char* name, const T& v) const {
-    if constexpr (std::is_same_v<T, double>) h[name] = finite(v);
-    else h[name] = v;
+    if constexpr (std::is_same_v<T, double>)
+      h[name] = finite(v);
+    else
+      h[name] = v;
   }
 };
 
@@ -54,8 +56,10 @@ json data_json(const Data& d, std::string& payload) {
 
 Data data_from(const json& j, const std::string& payload) {
   Data d;
-  if (j.contains("path")) d.path = j.at("path").get<std::string>();
-  else d.bytes = cut(payload, j.at("offset").get<uint64_t>(), j.at("size").get<uint64_t>());
+  if (j.contains("path"))
+    d.path = j.at("path").get<std::string>();
+  else
+    d.bytes = cut(payload, j.at("offset").get<uint64_t>(), j.at("size").get<uint64_t>());
   return d;
 }
 
@@ -158,7 +162,8 @@ void write_rest(const TimeReply& m, Frame& f) {
   }
 }
 void read_rest(TimeReply& m, const Frame& f) {
-  for (const json& c : f.header.at("contestants")) fields_TimedContestant(In{c}, m.contestants.emplace_back());
+  for (const json& c : f.header.at("contestants"))
+    fields_TimedContestant(In{c}, m.contestants.emplace_back());
 }
 
 void write_rest(const RunReply& m, Frame& f) {
@@ -177,7 +182,10 @@ void read_rest(RunReply& m, const Frame& f) {
 // A helper's own failure, told in terms of the reply that was waited for. Requests have no status.
 template <class M>
 std::optional<M> read_error(const Frame& frame) {
-  if constexpr (requires(M m) { m.status; m.error; }) {
+  if constexpr (requires(M m) {
+                  m.status;
+                  m.error;
+                }) {
     M m;
     m.status = std::is_same_v<M, CompileReply> ? "compile_error" : "launch_error";
     m.error = frame.header.value("error", "");
@@ -188,26 +196,26 @@ std::optional<M> read_error(const Frame& frame) {
 
 }  // namespace
 
-#define MESSAGE(Type, kind_text)                                         \
-  Frame to_frame(const Type& m) {                                        \
-    Frame f;                                                             \
-    f.header["kind"] = kind_text;                                        \
-    fields_##Type(Out{f.header}, m);                                     \
-    write_rest(m, f);                                                    \
-    return f;                                                            \
-  }                                                                      \
-  template <>                                                            \
-  std::optional<Type> read_message<Type>(const Frame& frame) try {       \
-    if (frame.kind() == "error") return read_error<Type>(frame);         \
-    if (frame.kind() != kind_text) return std::nullopt;                  \
-    Type m;                                                              \
-    fields_##Type(In{frame.header}, m);                                  \
-    read_rest(m, frame);                                                 \
-    return m;                                                            \
-  } catch (const json::exception&) {                                     \
-    return std::nullopt;                                                 \
-  } catch (const std::out_of_range&) {                                   \
-    return std::nullopt;                                                 \
+#define MESSAGE(Type, kind_text)                                   \
+  Frame to_frame(const Type& m) {                                  \
+    Frame f;                                                       \
+    f.header["kind"] = kind_text;                                  \
+    fields_##Type(Out{f.header}, m);                               \
+    write_rest(m, f);                                              \
+    return f;                                                      \
+  }                                                                \
+  template <>                                                      \
+  std::optional<Type> read_message<Type>(const Frame& frame) try { \
+    if (frame.kind() == "error") return read_error<Type>(frame);   \
+    if (frame.kind() != kind_text) return std::nullopt;            \
+    Type m;                                                        \
+    fields_##Type(In{frame.header}, m);                            \
+    read_rest(m, frame);                                           \
+    return m;                                                      \
+  } catch (const json::exception&) {                               \
+    return std::nullopt;                                           \
+  } catch (const std::out_of_range&) {                             \
+    return std::nullopt;                                           \
   }
 
 MESSAGE(CompileRequest, "compile")

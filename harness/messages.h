@@ -1,9 +1,9 @@
 // What is said in frames, as plain values. `to_frame` writes, `read_*` reads: a frame that does not
-// say what it should is nullopt (a garbled answer). A helper's {"kind": "error"} reads as a reply of
-// status `launch_error` (runner) or `compile_error` (compiler) with its text.
+// say what it should is nullopt (a garbled answer). A helper's {"kind": "error"} reads as a reply
+// of status `launch_error` (runner) or `compile_error` (compiler) with its text.
 //
-// Statuses are those of a trial: ok rejected compile_error launch_error timeout wrong_result crashed
-// mistrusted. Times are ns unless the name says ms.
+// Statuses are those of a trial: ok rejected compile_error launch_error timeout wrong_result
+// crashed mistrusted. Times are ns unless the name says ms.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,14 @@ namespace beamline {
 
 // ---- compiler ----
 
-struct CompileRequest {  // kind "compile": (AST, opts, target) to machine code
+struct CompileRequest {           // kind "compile": (AST, opts, target) to machine code
   std::string ast, opts, target;  // texts of the engine; target as target_text writes it
   bool reference = false;         // the f64 reference of the kernel
   bool want_source = false, want_assembly = false;
 };
 
-struct CompileIrRequest {  // kind "compile_ir": LLVM IR as it is, also how tests plant bad candidates
+struct CompileIrRequest {  // kind "compile_ir": LLVM IR as it is, also how tests plant bad
+                           // candidates
   std::string ir, entry, target;
   bool want_assembly = false;
 };
@@ -66,7 +67,8 @@ struct BufferSpec {
   bool zero_ok = false;  // all zeros is the right answer by design, not by a collapsed input
 };
 
-struct SetupRequest {  // kind "setup": (re)places all buffers; loaded kernels stay, but are unchecked
+struct SetupRequest {  // kind "setup": (re)places all buffers; loaded kernels stay, but are
+                       // unchecked
   std::vector<BufferSpec> buffers;  // in slot order
   std::vector<unsigned> pus;        // first setup only; empty = as inherited
   bool huge_pages = true;

@@ -59,7 +59,8 @@ struct Fd {
   int release() { return std::exchange(fd, -1); }
 };
 
-// Starts the command in a group of its own: /dev/null on 0, stderr's pipe on 1 and 2, the socket on 3.
+// Starts the command in a group of its own: /dev/null on 0, stderr's pipe on 1 and 2, the socket
+// on 3.
 pid_t spawn(const std::vector<std::string>& command, int socket, int err) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attr;
@@ -76,7 +77,8 @@ pid_t spawn(const std::vector<std::string>& command, int socket, int err) {
   posix_spawnattr_setsigmask(&attr, &none);
   posix_spawnattr_setsigdefault(&attr, &defaults);
   posix_spawnattr_setpgroup(&attr, 0);
-  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attr,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> argv;
   for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
@@ -90,10 +92,11 @@ pid_t spawn(const std::vector<std::string>& command, int socket, int err) {
   return pid;
 }
 
-// One started helper: its pid, socket, stderr and what arrived. Handlers hold it by shared_ptr, so a
-// late completion finds a dead connection instead of a dangling one.
+// One started helper: its pid, socket, stderr and what arrived. Handlers hold it by shared_ptr, so
+// a late completion finds a dead connection instead of a dangling one.
 struct Connection : std::enable_shared_from_this<Connection> {
-  Connection(asio::io_context& io, const FrameLimits& limits) : socket(io), err(io), decoder(limits) {}
+  Connection(asio::io_context& io, const FrameLimits& limits)
+      : socket(io), err(io), decoder(limits) {}
   ~Connection() { end(Ms(0)); }
 
   void read_stderr() {
@@ -156,15 +159,20 @@ class Process {
  public:
   using Done = std::function<void(Outcome)>;
 
-  Process(asio::io_context& io, const WorkerOptions& options) : io_(io), options_(options), timer_(io) {}
+  Process(asio::io_context& io, const WorkerOptions& options)
+      : io_(io), options_(options), timer_(io) {}
   ~Process() { stop(); }
 
-  void exchange(std::string request, Ms deadline, Done done) {
-    request_ = std::move(request);
+  void exchange(const Frame& request, Ms deadline, Done done) {
+    nlohmann::json header = request.header;
+    header["seq"] = ++seq_;
+    request_ = encode_frame(header, request.payload);
     deadline_ = deadline;
     done_ = std::move(done);
-    if (connection_ == nullptr) start();
-    else if (greeted_) send();
+    if (connection_ == nullptr)
+      start();
+    else if (greeted_)
+      send();
   }
 
   bool busy() const { return done_ != nullptr; }
@@ -208,11 +216,11 @@ class Process {
   }
 
   void send() {
+    // Errors show as the end of the stream, with the reason why.
     const auto c = connection_;
     const auto bytes = std::make_shared<std::string>(std::move(request_));
     sent_at_ = Clock::now();
     arm(deadline_);
-    // Errors show as the end of the stream, with the reason why.
     asio::async_write(c->socket, asio::buffer(*bytes), [c, bytes](Error, size_t) {});
   }
 
@@ -228,7 +236,12 @@ class Process {
       }
       Frame* frame = std::get_if<Frame>(&result);
       if (frame != nullptr && c->decoder.partial()) return lost("more than one answer", Ms(0));
-      if (frame != nullptr && !take(std::move(*frame))) return;
+      try {
+        if (frame != nullptr && !take(std::move(*frame))) return;
+      } catch (...) {  // of the completion: the helper is well and goes on
+        if (c->pid >= 0) read();
+        throw;
+      }
       if (c->pid >= 0) read();
     });
   }
@@ -244,7 +257,11 @@ class Process {
       if (busy()) send();
       return true;
     }
-    if (!busy()) return lost("an answer to no request", Ms(0)), false;
+    // Late or doubled answers must not become those of the next request.
+    const auto seq = frame.header.find("seq");
+    if (!busy() || seq == frame.header.end() || *seq != seq_) {
+      return lost("an answer to another request", Ms(0)), false;
+    }
     timer_.cancel();
     Outcome out;
     out.kind = Outcome::Kind::Ok;
@@ -275,8 +292,8 @@ class Process {
     if (++failed_starts_ >= options_.failed_starts) {
       failed_starts_ = 0;
       done_ = nullptr;
-      throw std::runtime_error(
-          fmt::format("{} failed to start {} times: {}", options_.command[0], options_.failed_starts, why));
+      throw std::runtime_error(fmt::format("{} failed to start {} times: {}", options_.command[0],
+                                           options_.failed_starts, why));
     }
     if (busy()) start();
   }
@@ -285,7 +302,8 @@ class Process {
     timer_.expires_after(limit);
     timer_.async_wait([this, c = connection_](Error e) {
       if (e || c->pid < 0 || c != connection_) return;
-      if (!greeted_) return lost(fmt::format("no greeting within {} ms", options_.start_limit.count()), Ms(0));
+      if (!greeted_)
+        return lost(fmt::format("no greeting within {} ms", options_.start_limit.count()), Ms(0));
       // An answer that came in the same instant has re-armed or cancelled; this one is late.
       if (!busy() || Clock::now() < timer_.expiry()) return;
       stop();
@@ -313,6 +331,7 @@ class Process {
   Clock::time_point sent_at_ = Clock::now();
   nlohmann::json hello_;
   bool greeted_ = false;
+  uint64_t seq_ = 0;
   int failed_starts_ = 0;
   int started_ = 0;
 };
@@ -340,7 +359,7 @@ Outcome Worker::call(const Frame& request, Ms deadline) {
   w.io.restart();
   w.io.poll();  // a helper that died meanwhile is no answer to this request
   std::unique_ptr<Outcome> result;
-  w.process.exchange(encode_frame(request), deadline,
+  w.process.exchange(request, deadline,
                      [&](Outcome o) { result = std::make_unique<Outcome>(std::move(o)); });
   w.io.restart();
   while (result == nullptr) w.io.run_one();
@@ -373,7 +392,7 @@ struct Pool::Impl {
       if (p->busy()) continue;
       Request r = std::move(queue.front());
       queue.pop_front();
-      p->exchange(encode_frame(r.frame), r.deadline, [this, call = std::move(r.done)](Outcome o) {
+      p->exchange(r.frame, r.deadline, [this, call = std::move(r.done)](Outcome o) {
         completed++;
         call(std::move(o));
       });
@@ -405,7 +424,8 @@ struct Pool::Impl {
   size_t completed = 0;
 };
 
-Pool::Pool(WorkerOptions options, int workers) : impl_(std::make_unique<Impl>(std::move(options), workers)) {}
+Pool::Pool(WorkerOptions options, int workers)
+    : impl_(std::make_unique<Impl>(std::move(options), workers)) {}
 Pool::~Pool() = default;
 
 void Pool::submit(Frame request, Ms deadline, Done done) {
@@ -413,7 +433,8 @@ void Pool::submit(Frame request, Ms deadline, Done done) {
 }
 
 void Pool::run() {
-  while (impl_->running() > 0 || !impl_->queue.empty()) impl_->step(Clock::now() + std::chrono::hours(1));
+  while (impl_->running() > 0 || !impl_->queue.empty())
+    impl_->step(Clock::now() + std::chrono::hours(1));
 }
 
 bool Pool::poll(Ms wait) { return impl_->step(Clock::now() + wait); }

@@ -1,6 +1,6 @@
-// Helper processes: started, talked to, given deadlines, killed and replaced. Whatever a helper does
-// (hang, crash, write garbage, end in the middle of a frame) is an outcome, a value. A helper lives in
-// a process group of its own, is killed with all of it, and never outlives this process.
+// Helper processes: started, talked to, given deadlines, killed and replaced. Whatever a helper
+// does (hang, crash, write garbage, end in the middle of a frame) is an outcome, a value. A helper
+// lives in a process group of its own, is killed with all of it, and never outlives this process.
 //
 // Worker: one helper, one call after the other. Pool: several, with completions. Both belong to one
 // thread and start helpers when a request first needs one.
@@ -18,10 +18,10 @@
 namespace beamline {
 
 struct WorkerOptions {
-  std::vector<std::string> command;             // path of the executable, then its arguments
+  std::vector<std::string> command;               // path of the executable, then its arguments
   std::chrono::milliseconds start_limit{20'000};  // until it says hello
-  int failed_starts = 3;                        // in a row, then it is an exception
-  FrameLimits limits;
+  int failed_starts = 3;                          // in a row, then it is an exception
+  FrameLimits limits{};
 };
 
 struct Outcome {
@@ -44,8 +44,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// The reply, or what became of the helper, after `deadline` at the latest. Throws std::runtime_error
-  /// with command and stderr when helpers cannot be started time after time.
+  /// The reply, or what became of the helper, after `deadline` at the latest. Throws
+  /// std::runtime_error with command and stderr when helpers cannot be started time after time.
   Outcome call(const Frame& request, std::chrono::milliseconds deadline);
 
   /// Ends the helper; the next call starts another (a fresh process for each pass).
@@ -71,11 +71,11 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Queues a request; `deadline` counts from when a helper takes it. `done` is called from run() or
-  /// poll(), and may submit more.
+  /// Queues a request; `deadline` counts from when a helper takes it. `done` is called from run()
+  /// or poll(), and may submit more.
   void submit(Frame request, std::chrono::milliseconds deadline, Done done);
-  /// Until nothing is pending. Throws as Worker::call does, and what a `done` throws; the rest of the
-  /// requests stays pending.
+  /// Until nothing is pending. Throws as Worker::call does, and what a `done` throws; the rest of
+  /// the requests stays pending.
   void run();
   /// Until one request is done, nothing is pending, or `wait` is over. True if one was done.
   bool poll(std::chrono::milliseconds wait);

@@ -25,18 +25,21 @@ std::string Frame::kind() const {
   return it != header.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-std::string encode_frame(const Frame& frame) {
-  const std::string header = frame.header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string encode_frame(const Frame& frame) { return encode_frame(frame.header, frame.payload); }
+
+std::string encode_frame(const nlohmann::json& header_json, std::string_view payload) {
+  const std::string header =
+      header_json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   Prefix p;
   std::memcpy(p.magic, kMagic, sizeof kMagic);
   p.version = protocol_version;
   p.header_bytes = header.size();
-  p.payload_bytes = frame.payload.size();
+  p.payload_bytes = payload.size();
   std::string out;
-  out.reserve(sizeof p + header.size() + frame.payload.size());
+  out.reserve(sizeof p + header.size() + payload.size());
   out.append(reinterpret_cast<const char*>(&p), sizeof p);
   out += header;
-  out += frame.payload;
+  out += payload;
   return out;
 }
 
@@ -69,7 +72,8 @@ FrameDecoder::Result FrameDecoder::next() {
     return fail(fmt::format("protocol version {}, not {}", p.version, protocol_version));
   }
   if (p.header_bytes > limits_.header_bytes || p.payload_bytes > limits_.payload_bytes) {
-    return fail(fmt::format("a frame of {} + {} bytes is too long", p.header_bytes, p.payload_bytes));
+    return fail(
+        fmt::format("a frame of {} + {} bytes is too long", p.header_bytes, p.payload_bytes));
   }
   const size_t header_bytes = p.header_bytes, payload_bytes = p.payload_bytes;
   if (rest.size() < sizeof p + header_bytes + payload_bytes) return NeedMore{};

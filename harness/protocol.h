@@ -14,7 +14,8 @@ namespace beamline {
 inline constexpr uint32_t protocol_version = 1;
 
 struct Frame {
-  nlohmann::json header = nlohmann::json::object();  // "kind" says what it is
+  // "kind" says what it is; "seq" numbers a request and comes back with its answer.
+  nlohmann::json header = nlohmann::json::object();
   std::string payload;
 
   /// The header's "kind", or "" where it has none.
@@ -28,9 +29,10 @@ struct FrameLimits {
 
 /// Strings of the header that are no UTF-8 are sent with replacement characters.
 std::string encode_frame(const Frame& frame);
+std::string encode_frame(const nlohmann::json& header, std::string_view payload);
 
-/// Takes bytes as they come and hands out whole frames. Memory grows with what arrived, not with what
-/// a length promises. After an error it stays in error: the stream has lost its place.
+/// Takes bytes as they come and hands out whole frames. Memory grows with what arrived, not with
+/// what a length promises. After an error it stays in error: the stream has lost its place.
 class FrameDecoder {
  public:
   struct NeedMore {};

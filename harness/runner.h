@@ -14,7 +14,8 @@ namespace beamline {
 
 class Runner {
  public:
-  /// Throws std::exception when the world fails (memory, files); a malformed request is an error frame.
+  /// Throws std::exception when the world fails (memory, files); a malformed request is an error
+  /// frame.
   Frame handle(const Frame& request);
 
  private:

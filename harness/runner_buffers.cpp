@@ -24,16 +24,19 @@ DType read_dtype(const std::string& name) {
 }
 
 size_t byte_size(int64_t elements, DType t) {
-  if (elements < 0 || elements > (int64_t{1} << 48)) throw std::runtime_error("impossible element count");
+  if (elements < 0 || elements > (int64_t{1} << 48))
+    throw std::runtime_error("impossible element count");
   return static_cast<size_t>(elements) * static_cast<size_t>(dtype_bytes(t));
 }
 
 }  // namespace
 
-Contents::Contents(const Data& data, size_t bytes, const std::string& what) : owned_(data.bytes), bytes_(bytes) {
+Contents::Contents(const Data& data, size_t bytes, const std::string& what)
+    : owned_(data.bytes), bytes_(bytes) {
   if (data.path.empty()) {
     if (owned_.size() != bytes) {
-      throw std::runtime_error(fmt::format("{}: {} bytes instead of {}", what, owned_.size(), bytes));
+      throw std::runtime_error(
+          fmt::format("{}: {} bytes instead of {}", what, owned_.size(), bytes));
     }
     data_ = owned_.data();
     return;
@@ -41,7 +44,8 @@ Contents::Contents(const Data& data, size_t bytes, const std::string& what) : ow
   const int fd = open(data.path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat s = {};
   if (fd < 0 || fstat(fd, &s) != 0 || static_cast<size_t>(s.st_size) != bytes) {
-    const std::string why = fd < 0 ? std::strerror(errno) : fmt::format("{} bytes instead of {}", s.st_size, bytes);
+    const std::string why =
+        fd < 0 ? std::strerror(errno) : fmt::format("{} bytes instead of {}", s.st_size, bytes);
     if (fd >= 0) close(fd);
     throw std::runtime_error(fmt::format("{}: {}: {}", what, data.path, why));
   }
@@ -68,17 +72,20 @@ RunnerBuffers::RunnerBuffers(const SetupRequest& request) {
     const DType dtype = read_dtype(b.dtype);
     const DType expected = b.expected_dtype.empty() ? dtype : read_dtype(b.expected_dtype);
     const size_t bytes = byte_size(b.elements, dtype);
-    Slot slot = {b.role, dtype, expected, b.elements, b.rtol, 0, b.zero_ok,
-                 GuardedBuffer(bytes, request.huge_pages), nullptr, nullptr};
+    Slot slot = {b.role,  dtype,  expected,  b.elements,
+                 b.rtol,  0,      b.zero_ok, GuardedBuffer(bytes, request.huge_pages),
+                 nullptr, nullptr};
     if (b.role != "out") {
       slot.init = std::make_unique<Contents>(b.init, bytes, what);
       has_inputs_ = true;
     }
     if (slot.written() && !(b.expected.absent() && b.elements > 0)) {
       if (!comparable(dtype, expected)) {
-        throw std::runtime_error(fmt::format("{}: {} cannot be compared with {}", what, b.dtype, b.expected_dtype));
+        throw std::runtime_error(
+            fmt::format("{}: {} cannot be compared with {}", what, b.dtype, b.expected_dtype));
       }
-      slot.expected = std::make_unique<Contents>(b.expected, byte_size(b.elements, expected), what + " expected");
+      slot.expected = std::make_unique<Contents>(b.expected, byte_size(b.elements, expected),
+                                                 what + " expected");
       slot.rms = rms_of(slot.expected->data(), expected, b.elements);
     }
     pointers_.push_back(slot.memory.data());
@@ -96,9 +103,12 @@ Spans RunnerBuffers::spans() const {
 void RunnerBuffers::reset(bool poison_outputs) {
   turn_++;
   for (Slot& s : slots_) {
-    if (s.init != nullptr) std::memcpy(s.memory.data(), s.init->data(), s.memory.bytes());
-    else if (poison_outputs) poison(s.memory.data(), s.dtype, s.elements, turn_);
-    else std::memset(s.memory.data(), 0, s.memory.bytes());
+    if (s.init != nullptr)
+      std::memcpy(s.memory.data(), s.init->data(), s.memory.bytes());
+    else if (poison_outputs)
+      poison(s.memory.data(), s.dtype, s.elements, turn_);
+    else
+      std::memset(s.memory.data(), 0, s.memory.bytes());
     s.memory.restore_canary();
   }
 }
@@ -107,7 +117,8 @@ std::string RunnerBuffers::trespass() const {
   for (size_t i = 0; i < slots_.size(); i++) {
     const Slot& s = slots_[i];
     if (const auto at = s.memory.damage()) {
-      return fmt::format("wrote outside of buffer {} ({} bytes) at byte {}", i, s.memory.bytes(), *at);
+      return fmt::format("wrote outside of buffer {} ({} bytes) at byte {}", i, s.memory.bytes(),
+                         *at);
     }
     if (!s.written() && std::memcmp(s.memory.data(), s.init->data(), s.memory.bytes()) != 0) {
       return fmt::format("wrote to input buffer {}", i);
@@ -125,9 +136,10 @@ CheckReply RunnerBuffers::check(double mistrust_above) const {
     const Slot& s = slots_[i];
     if (!s.written()) continue;
     outputs.append(static_cast<const char*>(s.memory.data()), s.memory.bytes());
-    if (s.expected == nullptr) throw std::runtime_error(fmt::format("nothing is expected of buffer {}", i));
-    const Comparison c = compare_output(s.memory.data(), s.dtype, s.expected->data(), s.expected_dtype,
-                                        s.elements, s.rtol, s.rms, turn_);
+    if (s.expected == nullptr)
+      throw std::runtime_error(fmt::format("nothing is expected of buffer {}", i));
+    const Comparison c = compare_output(s.memory.data(), s.dtype, s.expected->data(),
+                                        s.expected_dtype, s.elements, s.rtol, s.rms, turn_);
     reply.max_err = std::max(reply.max_err, c.max_err);
     const bool zeros = c.all_zero && s.elements > 0;
     reply.all_zero |= zeros;
@@ -140,9 +152,10 @@ CheckReply RunnerBuffers::check(double mistrust_above) const {
     reply.bad = c.bad;
     reply.got = c.got;
     reply.want = c.want;
-    reply.error = fmt::format("buffer {}: {} of {} elements differ{}, first [{}]: got {}, want {}", i, c.bad,
-                              s.elements, c.unwritten > 0 ? fmt::format(" ({} never written)", c.unwritten) : "",
-                              c.first_bad, c.got, c.want);
+    reply.error = fmt::format(
+        "buffer {}: {} of {} elements differ{}, first [{}]: got {}, want {}", i, c.bad, s.elements,
+        c.unwritten > 0 ? fmt::format(" ({} never written)", c.unwritten) : "", c.first_bad, c.got,
+        c.want);
   }
   if (const std::string where = trespass(); !where.empty()) {
     reply.error = reply.status == "ok" ? where : reply.error + "; " + where;
@@ -172,8 +185,10 @@ nlohmann::json RunnerBuffers::facts() const {
   nlohmann::json out = nlohmann::json::array();
   for (const Slot& s : slots_) {
     const auto address = reinterpret_cast<uintptr_t>(s.memory.data());
-    out.push_back({{"bytes", s.memory.bytes()}, {"address_mod_4096", address % 4096},
-                   {"address_mod_2m", address % (uintptr_t{2} << 20)}, {"rms", s.rms}});
+    out.push_back({{"bytes", s.memory.bytes()},
+                   {"address_mod_4096", address % 4096},
+                   {"address_mod_2m", address % (uintptr_t{2} << 20)},
+                   {"rms", s.rms}});
   }
   return out;
 }

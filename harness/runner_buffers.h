@@ -1,5 +1,5 @@
-// The buffers of one kernel in the runner: shared by all contestants, restored and poisoned before a
-// check, compared after it. Single threaded.
+// The buffers of one kernel in the runner: shared by all contestants, restored and poisoned before
+// a check, compared after it. Single threaded.
 #pragma once
 #include <memory>
 #include <string>

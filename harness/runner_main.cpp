@@ -5,5 +5,6 @@
 
 int main() {
   beamline::Runner runner;
-  beamline::serve_frames({}, [&](const beamline::Frame& request) { return runner.handle(request); });
+  beamline::serve_frames({},
+                         [&](const beamline::Frame& request) { return runner.handle(request); });
 }

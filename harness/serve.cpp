@@ -14,7 +14,8 @@
 namespace beamline {
 namespace {
 
-// A handler may hang for ever in code that is not ours; this thread sleeps until the parent is gone.
+// A handler may hang for ever in code that is not ours; this thread sleeps until the parent is
+// gone.
 void die_with_parent() {
   std::thread([] {
     pollfd p = {helper_fd, POLLRDHUP, 0};
@@ -74,7 +75,9 @@ void serve_frames(nlohmann::json hello, const FrameHandler& handler) {
     for (bool more = true; more;) {
       auto result = decoder.next();
       if (auto* frame = std::get_if<Frame>(&result)) {
-        if (!send_all(encode_frame(answer(handler, *frame)))) _exit(0);
+        Frame reply = answer(handler, *frame);
+        reply.header["seq"] = frame->header.value("seq", nlohmann::json());
+        if (!send_all(encode_frame(reply))) _exit(0);
         continue;
       }
       if (auto* garbled = std::get_if<FrameDecoder::Garbled>(&result)) {

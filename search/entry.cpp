@@ -49,6 +49,7 @@ int Entry::enlist(const Candidate& candidate, const Compiled& compiled) {
                 .code_hash = compiled.code_hash,
                 .error = compiled.error};
   if (compiled.outcome != Outcome::Ok) {
+    note_failure(compiled.outcome, compiled.error);
     field_.report(refused);
     return -1;
   }
@@ -74,6 +75,10 @@ int Entry::enlist(const Candidate& candidate, const Compiled& compiled) {
   return it->second;
 }
 
+void Entry::note_failure(Outcome outcome, const std::string& error) {
+  if (first_failure_.empty()) first_failure_ = fmt::format("{}: {}", outcome_name(outcome), error);
+}
+
 void Entry::check(std::vector<int>& who) {
   if (who.empty()) return;
   std::vector<int> programs;
@@ -93,7 +98,8 @@ void Entry::check(std::vector<int>& who) {
     Contestant& c = field_[who[i]];
     c.call_ns = checked[i].call_ns;
     c.error_share = checked[i].error_share;
-    if (checked[i].outcome != Outcome::Ok) field_.fail(who[i], checked[i].outcome, checked[i].error);
+    if (checked[i].outcome != Outcome::Ok)
+      field_.fail(who[i], checked[i].outcome, checked[i].error);
     if (c.ok() && c.opts.empty()) unoptimised_error_ = c.error_share;
   }
   double trusted = mistrust_factor * std::max(unoptimised_error_, plain_error);
@@ -102,7 +108,9 @@ void Entry::check(std::vector<int>& who) {
       field_.fail(c, Outcome::Mistrusted,
                   fmt::format("error {:.2g} of the tolerance, unoptimised {:.2g}",
                               field_[c].error_share, unoptimised_error_));
-    if (!field_[c].ok()) field_.report_race(c, -1);
+    if (field_[c].ok()) continue;
+    note_failure(field_[c].outcome, field_[c].error);
+    field_.report_race(c, -1);
   }
   std::erase_if(who, [&](int c) { return !field_[c].ok(); });
 }

@@ -1,5 +1,5 @@
-// Entry: the way into the field. Compiles candidates, refuses what lowers to code that is there already,
-// checks the rest against the reference, and reports everyone who does not get in.
+// Entry: the way into the field. Compiles candidates, refuses what lowers to code that is there
+// already, checks the rest against the reference, and reports everyone who does not get in.
 #pragma once
 #include <map>
 #include <span>
@@ -15,18 +15,23 @@ class Entry {
 
   /// Indices of the contestants that may be timed. A text that was seen before is skipped.
   std::vector<int> admit(std::span<const Candidate> candidates);
-  /// The contestant that stands for a text: its own or that of its duplicate; -1: it never compiled.
+  /// The contestant that stands for a text: its own or that of its duplicate; -1: it never
+  /// compiled.
   int find(const std::string& opts) const;
+  /// "outcome: error" of the first candidate that did not get in; of duplicates nothing is kept.
+  const std::string& first_failure() const { return first_failure_; }
   bool full() const { return limit_ > 0 && compiled_ >= limit_; }
 
  private:
   int enlist(const Candidate& candidate, const Compiled& compiled);
   void check(std::vector<int>& who);
+  void note_failure(Outcome outcome, const std::string& error);
 
   Field& field_;
   int limit_;
   int compiled_ = 0;
-  bool reference_confirmed_ = false;    // some candidate agreed with it
+  std::string first_failure_;
+  bool reference_confirmed_ = false;  // some candidate agreed with it
   bool reference_recomputed_ = false;
   double unoptimised_error_ = -1;       // share of the tolerance it used
   std::map<std::string, int> by_text_;  // -1: seen, did not compile

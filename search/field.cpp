@@ -72,8 +72,8 @@ void Field::report_race(int who, int incumbent) {
           .compile_ms = c.compile_ms,
           .code_hash = c.code_hash,
           .error = c.error};
-  if (c.best_ns > 0) t.time_ns = c.best_ns;
-  if (c.best_ns > 0 && incumbent >= 0)
+  if (c.ok() && c.best_ns > 0) t.time_ns = c.best_ns;
+  if (t.time_ns && incumbent >= 0)
     t.ratio_to_incumbent = std::exp(c.score - (*this)[incumbent].score);
   report(t);
 }

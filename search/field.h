@@ -1,6 +1,6 @@
-// Field: the contestants of one kernel's search and their timing sessions. A contestant that fails in a
-// session is marked and the session is repeated without it, so that racing and finals see only times.
-// Used by one strategy on one thread.
+// Field: the contestants of one kernel's search and their timing sessions. A contestant that fails
+// in a session is marked and the session is repeated without it, so that racing and finals see only
+// times. Used by one strategy on one thread.
 #pragma once
 #include <functional>
 #include <random>

@@ -14,10 +14,10 @@ namespace beamline::search {
 namespace {
 
 constexpr double adopt_confidence = 0.995, adopt_low = 1.005, adopt_point = 1.01;
-constexpr double dropped_ratio = 1.03;    // after the first selection sessions
+constexpr double dropped_ratio = 1.03;  // after the first selection sessions
 constexpr double tie_ratio = 1.01;
 constexpr double control_point = 1.03, control_bound = 1.01;  // an A/A control beyond is void
-constexpr int sessions_per_process = 7;
+constexpr int processes_select = 2, processes_confirm = 3;
 
 using Samples = std::map<int, std::vector<stats::Sample>>;
 
@@ -36,7 +36,7 @@ class Finals {
   bool confirm(int leader);
   int decide(int leader, const Samples& samples, double drift);
   void publish(int winner, const Samples& samples);
-  int sessions(const std::vector<int>& who, int count, int sweeps, std::string_view phase, Samples& into,
+  int sessions(const std::vector<int>& who, SessionBudget plan, Stage stage, Samples& into,
                std::vector<stats::Sample>* control = nullptr);
   void report(int who, Stage stage, const Samples& samples, int reference);
   bool adopted(int challenger, int keep, const Samples& samples, double drift) const;
@@ -89,6 +89,7 @@ void Finals::drop_unverified(std::vector<int>& who, int input_set) {
   for (int c : who) programs.push_back(field_[c].program);
   std::vector<Checked> checked = field_.measurer.check(programs, input_set);
   for (size_t i = 0; i < who.size(); ++i) {
+    result_.output_hash = checked[i].output_hash;
     if (checked[i].outcome == Outcome::Ok) continue;
     field_.fail(who[i], checked[i].outcome, checked[i].error);
     report(who[i], Stage::Select, selection_, -1);
@@ -102,23 +103,25 @@ double Finals::sweep_ns(const std::vector<int>& who) {
   return sum;
 }
 
-int Finals::sessions(const std::vector<int>& who, int count, int sweeps, std::string_view phase,
-                     Samples& into, std::vector<stats::Sample>* control) {
+int Finals::sessions(const std::vector<int>& who, SessionBudget plan, Stage stage, Samples& into,
+                     std::vector<stats::Sample>* control) {
+  int processes = stage == Stage::Select ? processes_select : processes_confirm;
+  int per_process = (plan.sessions + processes - 1) / processes;
   std::vector<int> entries = who;
   if (control) entries.push_back(who.back());
   int done = 0;
-  for (; done < count; ++done) {
+  for (; done < plan.sessions; ++done) {
     if (field_.observer.stop_requested()) break;
-    if (done % sessions_per_process == 0) field_.measurer.new_pass();
-    auto samples = field_.session(entries, sweeps);
+    if (done % per_process == 0) field_.measurer.new_pass();
+    auto samples = field_.session(entries, plan.sweeps);
     for (size_t i = 0; i < entries.size(); ++i) {
       auto& list = control && i + 1 == entries.size() ? *control : into[entries[i]];
       for (size_t k = 0; k < samples[i].size(); ++k)
         list.push_back({field_.last_session(), static_cast<int64_t>(k), samples[i][k]});
     }
-    field_.observer.on_progress({.phase = phase,
+    field_.observer.on_progress({.phase = stage_name(stage),
                                  .done = static_cast<size_t>(done) + 1,
-                                 .total = static_cast<size_t>(count),
+                                 .total = static_cast<size_t>(plan.sessions),
                                  .best_ns = field_[who[0]].best_ns,
                                  .best_opts = field_[who[0]].opts});
   }
@@ -126,11 +129,13 @@ int Finals::sessions(const std::vector<int>& who, int count, int sweeps, std::st
 }
 
 std::vector<int> Finals::select(std::vector<int> who) {
+  // What even the shortest selection has no time for is left to its racing score.
+  while (who.size() > 1 && 3 * sweep_ns(who) > 0.4 * left_ns()) who.pop_back();
   if (who.size() < 2) return who;
-  SessionBudget fit = fit_sessions(0.4 * left_ns(), sweep_ns(who), 2 * settings_.select_sessions,
-                                   settings_.sweeps);
+  SessionBudget fit =
+      fit_sessions(0.4 * left_ns(), sweep_ns(who), 2 * settings_.select_sessions, settings_.sweeps);
   int first = (fit.sessions + 1) / 2;
-  sessions(who, first, fit.sweeps, "select", selection_);
+  sessions(who, {first, fit.sweeps}, Stage::Select, selection_);
   auto rank = [&] {
     std::erase_if(who, [&](int c) {
       if (field_[c].ok()) return false;
@@ -155,7 +160,8 @@ std::vector<int> Finals::select(std::vector<int> who) {
       auto ratios = stats::session_log_ratios(selection_[who[0]], selection_[c]);
       if (!(stats::median(ratios) > std::log(dropped_ratio))) close.push_back(c);
     }
-    if (close.size() > 1) sessions(close, fit.sessions - first, fit.sweeps, "select", selection_);
+    if (close.size() > 1)
+      sessions(close, {fit.sessions - first, fit.sweeps}, Stage::Select, selection_);
     rank();
   }
   for (int c : who) report(c, Stage::Select, selection_, who[0]);
@@ -173,7 +179,7 @@ void Finals::report(int who, Stage stage, const Samples& samples, int reference)
           .compile_ms = c.compile_ms,
           .code_hash = c.code_hash,
           .error = c.error};
-  if (auto it = samples.find(who); it != samples.end() && !it->second.empty()) {
+  if (auto it = samples.find(who); c.ok() && it != samples.end() && !it->second.empty()) {
     t.samples = it->second;
     double ns = stats::median_session_minimum(it->second);
     if (std::isfinite(ns)) t.time_ns = ns;
@@ -244,8 +250,8 @@ bool Finals::confirm(int leader) {
   for (int c : {roles_.unoptimised, roles_.stored, roles_.heuristic})
     if (alive(c) && field_[c].score <= limit && std::ranges::find(who, c) == who.end())
       who.push_back(c);
-  // Where the A/A control drifts the data is void and taken once more; if it drifts again, a gain must
-  // exceed the drift.
+  // Where the A/A control drifts the data is void and taken once more; if it drifts again, a gain
+  // must exceed the drift.
   for (int attempt = 0; attempt < 2; ++attempt) {
     Samples samples;
     std::vector<stats::Sample> control;
@@ -254,7 +260,7 @@ bool Finals::confirm(int leader) {
     SessionBudget fit =
         fit_sessions(share * left_ns(), sweep, settings_.confirm_sessions, settings_.sweeps);
     int control_of = who.back();
-    int done = sessions(who, fit.sessions, fit.sweeps, "confirm", samples, &control);
+    int done = sessions(who, fit, Stage::Confirm, samples, &control);
     if (done < fit.sessions) {
       result_.status = SearchStatus::Interrupted;
       return true;
@@ -262,7 +268,7 @@ bool Finals::confirm(int leader) {
     bool undecided = who.size() > 1 && !adopted(leader, control_of, samples, 0) &&
                      log_ratio(samples, leader, control_of) > std::log(adopt_point);
     if (undecided && left_ns() > fit.sessions * fit.sweeps * sweep)
-      sessions(who, fit.sessions, fit.sweeps, "confirm", samples, &control);
+      sessions(who, fit, Stage::Confirm, samples, &control);
 
     double drift = alive(control_of) ? control_drift(samples[control_of], control) : 0;
     if (drift > 0 && attempt == 0 && left_ns() > 3 * sweep) continue;
@@ -272,6 +278,7 @@ bool Finals::confirm(int leader) {
     if (!alive(leader)) return false;
     int winner = decide(leader, samples, drift);
     std::vector<int> last{winner};
+    result_.output_hash.clear();
     drop_unverified(last, 0);
     if (last.empty()) return false;
     publish(winner, samples);
@@ -293,7 +300,7 @@ void Finals::run(std::vector<int> finalists) {
     std::erase_if(ranked_, [&](int c) { return !alive(c); });
   }
   result_.status = SearchStatus::Failed;
-  if (result_.error.empty()) result_.error = "no schedule of this kernel is right";
+  result_.error = "no schedule of this kernel is right";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Finals: from a few finalists to one winner that may be published (measurement.md 6b). Selection orders
-// the finalists on interleaved sessions; confirmation times the leader against heuristic, unoptimised and
-// stored best on fresh sessions, and only those decide and are quoted.
+// Finals: from a few finalists to one winner that may be published (measurement.md 6b). Selection
+// orders the finalists on interleaved sessions; confirmation times the leader against heuristic,
+// unoptimised and stored best on fresh sessions, and only those decide and are quoted.
 #pragma once
 #include "search/field.h"
 
@@ -12,8 +12,8 @@ struct Roles {
 };
 
 /// Fills everything of the result but heuristic_opts and counts. The winner is never slower than
-/// heuristic, unoptimised or stored best as far as the sessions can tell; on a tie the first of stored
-/// best, heuristic, unoptimised is kept. A winner that fails here is replaced by the next.
+/// heuristic, unoptimised or stored best as far as the sessions can tell; on a tie the first of
+/// stored best, heuristic, unoptimised is kept. A winner that fails here is replaced by the next.
 void run_finals(Field& field, const Roles& roles, const std::vector<int>& finalists,
                 const SearchSettings& settings, double end_s, SearchResult& result);
 

@@ -9,6 +9,12 @@
 #include "search/race.h"
 
 namespace beamline::search {
+namespace {
+
+// Calls that one candidate costs: the check, two sweeps of two, and its share of the anchors'.
+constexpr double calls_to_race = 6;
+
+}  // namespace
 
 SearchResult HeuristicSearch::run(const SearchTask& task, Measurer& measurer,
                                   SearchObserver& observer) {
@@ -41,11 +47,20 @@ SearchResult HeuristicSearch::run(const SearchTask& task, Measurer& measurer,
   std::vector<int> order(level.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   field.shuffle(order);
-  size_t chunk = static_cast<size_t>(std::max(task.settings.batch - 3, 1));
   size_t done = 0;
+  // A chunk is a racing batch, smaller where one does not fit into what is left.
+  auto chunk = [&]() -> size_t {
+    auto full = static_cast<size_t>(std::max(task.settings.batch - 3, 1));
+    int best = race.incumbent();
+    if (best < 0) return full;
+    double each = field[best].best_ns * calls_to_race * 1e-9;
+    double fits = (limits.search_end - measurer.seconds()) / std::max(each, 1e-9);
+    return fits >= static_cast<double>(full) ? full
+                                             : std::max<size_t>(1, static_cast<size_t>(fits));
+  };
   while (done < order.size() && !out_of_time() && !observer.stop_requested() && !entry.full()) {
     std::vector<Candidate> candidates;
-    for (; done < order.size() && candidates.size() < chunk; ++done)
+    for (size_t room = chunk(); done < order.size() && candidates.size() < room; ++done)
       candidates.push_back({level[static_cast<size_t>(order[done])], {}});
     race.enter(entry.admit(candidates));
     int best = race.incumbent();
@@ -61,12 +76,9 @@ SearchResult HeuristicSearch::run(const SearchTask& task, Measurer& measurer,
     result.status = SearchStatus::Interrupted;
     return result;
   }
-  for (const Contestant& c : field.all)
-    if (result.error.empty() && !c.ok())
-      result.error = fmt::format("no schedule of this kernel is right; {}: {}",
-                                 outcome_name(c.outcome), c.error);
   run_finals(field, roles, finalists, task.settings, limits.end, result);
-  if (result.status == SearchStatus::Tuned) result.error.clear();
+  if (result.status == SearchStatus::Failed && !entry.first_failure().empty())
+    result.error += "; " + entry.first_failure();
   result.counts = field.counts();
   if (done < order.size() && result.note.empty())
     result.note = fmt::format("{} of {} schedules did not get a turn within the budget",

@@ -1,6 +1,7 @@
-// The strategy `heuristic`: unoptimised, heuristic, what the database serves today and the first level of
-// legal actions are compiled, verified and raced; the finals decide. Compiling and timing alternate, so a
-// kernel of any size stays within its budget; what never got its turn is left out, not failed.
+// The strategy `heuristic`: unoptimised, heuristic, what the database serves today and the first
+// level of legal actions are compiled, verified and raced; the finals decide. Compiling and timing
+// alternate, so a kernel of any size stays within its budget; what never got its turn is left out,
+// not failed.
 #pragma once
 #include "search/strategy.h"
 

@@ -6,10 +6,10 @@
 namespace beamline::search {
 namespace {
 
-constexpr double kill_first = 2.0;  // wrong kills at 2 samples: 0.6 % under ambient load
-constexpr double kill_later = 1.5;  // from 5 samples on
-constexpr double close_ratio = 1.05;  // of the leader: never cut
-constexpr double hopeless_ratio = 10;  // by the time of the check alone
+constexpr double kill_first = 2.0;         // wrong kills at 2 samples: 0.6 % under ambient load
+constexpr double kill_later = 1.5;         // from 5 samples on
+constexpr double close_ratio = 1.05;       // of the leader: never cut
+constexpr double hopeless_ratio = 10;      // by the time of the check alone
 constexpr double hopeless_slack_ns = 1e6;  // what a cold call may cost more
 
 }  // namespace
@@ -50,8 +50,9 @@ void Race::enter(const std::vector<int>& fresh) {
 void Race::batches(const std::vector<int>& who, int sweeps, double kill) {
   size_t room = static_cast<size_t>(settings_.batch) - std::min<size_t>(always_.size() + 1, 3);
   for (size_t i = 0; i < who.size(); i += room) {
-    std::vector<int> part(who.begin() + static_cast<std::ptrdiff_t>(i),
-                          who.begin() + static_cast<std::ptrdiff_t>(std::min(who.size(), i + room)));
+    std::vector<int> part(
+        who.begin() + static_cast<std::ptrdiff_t>(i),
+        who.begin() + static_cast<std::ptrdiff_t>(std::min(who.size(), i + room)));
     if (i > 0 && (out_of_time_() || field_.observer.stop_requested())) return;
     batch(std::move(part), sweeps, kill);
   }
@@ -59,8 +60,7 @@ void Race::batches(const std::vector<int>& who, int sweeps, double kill) {
 
 void Race::batch(std::vector<int> who, int sweeps, double kill) {
   auto add = [&](int c) {
-    if (c >= 0 && field_[c].ok() && std::ranges::find(who, c) == who.end())
-      who.push_back(c);
+    if (c >= 0 && field_[c].ok() && std::ranges::find(who, c) == who.end()) who.push_back(c);
   };
   add(incumbent_);
   for (int c : always_) add(c);
@@ -78,10 +78,9 @@ void Race::batch(std::vector<int> who, int sweeps, double kill) {
 }
 
 void Race::rate(const std::vector<int>& who, const std::vector<std::vector<double>>& samples) {
-  // The anchor of this batch: the incumbent, or where it failed (or is none yet) the one known best.
-  auto usable = [&](size_t i) {
-    return field_[who[i]].ok() && fastest(samples[i]) > 0;
-  };
+  // The anchor of this batch: the incumbent, or where it failed (or is none yet) the one known
+  // best.
+  auto usable = [&](size_t i) { return field_[who[i]].ok() && fastest(samples[i]) > 0; };
   if (incumbent_ >= 0 && !field_[incumbent_].ok()) incumbent_ = -1;
   size_t anchor = who.size();
   for (size_t i = 0; i < who.size(); ++i) {
@@ -117,9 +116,7 @@ void Race::rate(const std::vector<int>& who, const std::vector<std::vector<doubl
   }
   for (size_t i = 0; i < who.size(); ++i) {
     if (!usable(i)) continue;
-    if (incumbent_ < 0 || field_[who[i]].score <
-                              field_[incumbent_].score)
-      incumbent_ = who[i];
+    if (incumbent_ < 0 || field_[who[i]].score < field_[incumbent_].score) incumbent_ = who[i];
   }
 }
 
@@ -147,8 +144,7 @@ std::vector<int> Race::finish() {
     double leader = field_[racing_[0]].score;
     std::vector<int> rest(racing_.begin() + static_cast<std::ptrdiff_t>(keep), racing_.end());
     for (int c : rest) {
-      if (is_always(c) || field_[c].score <= leader + std::log(close_ratio))
-        continue;
+      if (is_always(c) || field_[c].score <= leader + std::log(close_ratio)) continue;
       leave(c);
       field_.report_race(c, incumbent_);
     }

@@ -1,6 +1,7 @@
 // Race: times many candidates cheaply and keeps the few worth a careful look (measurement.md 6a).
-// Batches of at most `settings.batch` contestants, incumbent and heuristic in each; times count only
-// relative to the incumbent of their batch, so slow minutes cancel. Search times are never results.
+// Batches of at most `settings.batch` contestants, incumbent and heuristic in each; times count
+// only relative to the incumbent of their batch, so slow minutes cancel. Search times are never
+// results.
 #pragma once
 #include <functional>
 

@@ -1,6 +1,6 @@
-// The schedules a kernel can have, as opt texts. A search knows kernels only through this, so that no UOp
-// leaves the engine and a test can search a space without a compiler.
-// Thread safety: const members may be called from several threads.
+// The schedules a kernel can have, as opt texts. A search knows kernels only through this, so that
+// no UOp leaves the engine and a test can search a space without a compiler. Thread safety: const
+// members may be called from several threads.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,8 +22,8 @@ class ScheduleSpace {
   virtual std::vector<std::string> extensions(const std::string& opts) const = 0;
 };
 
-/// The engine's action table on a prepared kernel in UOp text. Throws std::invalid_argument on a text
-/// that is no kernel.
+/// The engine's action table on a prepared kernel in UOp text. Throws std::invalid_argument on a
+/// text that is no kernel.
 std::unique_ptr<ScheduleSpace> engine_space(std::string_view ast_text, const Target& target);
 
 }  // namespace beamline::search

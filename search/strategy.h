@@ -1,5 +1,5 @@
-// Strategy: how a kernel's schedules are searched. What it is given, what it reports on the way, and what
-// it ends with. A strategy is deterministic given the seed and the measurer's answers.
+// Strategy: how a kernel's schedules are searched. What it is given, what it reports on the way,
+// and what it ends with. A strategy is deterministic given the seed and the measurer's answers.
 #pragma once
 #include <array>
 #include <optional>
@@ -15,12 +15,12 @@ namespace beamline::search {
 
 /// Numbers of the measuring protocol (measurement.md 6 a, b), in one place.
 struct SearchSettings {
-  int batch = 16;             // contestants of a racing session, incumbent and heuristic included
-  int finalists = 6;          // next to heuristic, unoptimised and stored best
-  int sweeps = 10;            // of a session in the finals
-  int select_sessions = 5;    // and as many again for those still close
+  int batch = 16;           // contestants of a racing session, incumbent and heuristic included
+  int finalists = 6;        // next to heuristic, unoptimised and stored best
+  int sweeps = 10;          // of a session in the finals
+  int select_sessions = 5;  // and as many again for those still close
   int confirm_sessions = 20;
-  double search_share = 0.7;  // of the budget; the rest is for the finals
+  double search_share = 0.7;       // of the budget; the rest is for the finals
   double unconfirmed_ratio = 3.0;  // slower than this many times the leader: not in the finals
 };
 
@@ -28,7 +28,7 @@ struct SearchTask {
   const ScheduleSpace* space = nullptr;  // borrowed
   std::string stored_opts;               // what the database serves today
   bool has_stored = false;
-  std::vector<Candidate> planted;        // faults that the search must survive
+  std::vector<Candidate> planted;  // faults that the search must survive
   uint64_t seed = 0;
   double budget_s = 12;
   int budget_trials = 0;  // candidates that may be compiled; 0 = no limit
@@ -38,7 +38,8 @@ struct SearchTask {
 enum class Stage : uint8_t { Search, Select, Confirm };
 std::string_view stage_name(Stage s);
 
-/// What happened to one candidate in one stage. Final when reported, except that a later stage adds its own.
+/// What happened to one candidate in one stage. Final when reported, except that a later stage adds
+/// its own.
 struct Trial {
   std::string opts;
   Outcome outcome = Outcome::Ok;
@@ -75,19 +76,23 @@ struct SearchResult {
   std::string opts, code_hash, source_hash;
   std::string heuristic_opts;
   double best_ns = 0;  // median over confirmation sessions of the session minimum
-  std::optional<double> heuristic_ns, unoptimized_ns;  // best_ns times the paired ratio; none: failed
-  stats::Gain gain;  // over the heuristic, from data that did not choose the winner
+  std::optional<double> heuristic_ns,
+      unoptimized_ns;  // best_ns times the paired ratio; none: failed
+  stats::Gain gain;    // over the heuristic, from data that did not choose the winner
   std::vector<std::string> tie_opts;  // finalists that cannot be told from the winner
   bool verified = false;
-  std::string note;  // e.g. a voided confirmation
-  std::array<int, static_cast<size_t>(Outcome::Count)> counts{};  // trials of the search, by outcome
+  std::string output_hash;  // of the winner on input set 0
+  std::string note;         // e.g. a voided confirmation
+  std::array<int, static_cast<size_t>(Outcome::Count)>
+      counts{};  // trials of the search, by outcome
 };
 
 class Strategy {
  public:
   virtual ~Strategy() = default;
   virtual std::string_view name() const = 0;
-  virtual SearchResult run(const SearchTask& task, Measurer& measurer, SearchObserver& observer) = 0;
+  virtual SearchResult run(const SearchTask& task, Measurer& measurer,
+                           SearchObserver& observer) = 0;
 };
 
 }  // namespace beamline::search

@@ -35,8 +35,10 @@ class Builder {
         v.at = e.at;
         values_[static_cast<size_t>(i)] = std::move(v);
       }
-      if (!s.targets.empty()) assign(s);
-      else g = finish(s);
+      if (!s.targets.empty())
+        assign(s);
+      else
+        g = finish(s);
     }
     if (!errors_.empty()) return std::move(errors_);
     return g;
@@ -50,7 +52,8 @@ class Builder {
     return v;
   }
   Value fail(SourcePos at, std::string message, std::string expected = "") {
-    errors_.push_back(located({at, std::move(message), std::move(expected)}, in_.file, in_.workload + ".compute"));
+    errors_.push_back(located({at, std::move(message), std::move(expected)}, in_.file,
+                              in_.workload + ".compute"));
     return {};
   }
   // The value of an operation of TensorOps, or its refusal at this place.
@@ -63,16 +66,20 @@ class Builder {
     const Value& v = at(s.values[0]);
     if (s.targets.size() == 1) {
       if (v.is(Kind::List) && !v.list.empty() && v.list[0].is(Kind::Tensor))
-        fail(s.targets[0].at, fmt::format("{} parts for one name", v.list.size()), "as many names as parts");
+        fail(s.targets[0].at, fmt::format("{} parts for one name", v.list.size()),
+             "as many names as parts");
       names_[s.targets[0].name] = v;
       return;
     }
     const bool fits = v.is(Kind::List) && v.list.size() == s.targets.size();
     if (!fits && !v.is(Kind::Poison))
-      fail(s.targets[0].at, v.is(Kind::List) ? fmt::format("{} parts for {} names", v.list.size(), s.targets.size())
-                                             : fmt::format("{} cannot be unpacked into {} names", describe(v), s.targets.size()),
+      fail(s.targets[0].at,
+           v.is(Kind::List)
+               ? fmt::format("{} parts for {} names", v.list.size(), s.targets.size())
+               : fmt::format("{} cannot be unpacked into {} names", describe(v), s.targets.size()),
            "as many names as parts of split(x, n, axis)");
-    for (size_t i = 0; i < s.targets.size(); i++) names_[s.targets[i].name] = fits ? v.list[i] : Value{};
+    for (size_t i = 0; i < s.targets.size(); i++)
+      names_[s.targets[i].name] = fits ? v.list[i] : Value{};
   }
 
   TensorGraph finish(const Statement& s) {
@@ -86,10 +93,12 @@ class Builder {
         fail(v.at, fmt::format("{} is returned", describe(v)), "a tensor or a number");
         continue;
       }
-      const Value out = settle(v.at, Value::of(ops_.full(Ints(u.shape().begin(), u.shape().end()), u)), "");
+      const Value out =
+          settle(v.at, Value::of(ops_.full(Ints(u.shape().begin(), u.shape().end()), u)), "");
       if (!out.is(Kind::Tensor)) continue;
       outs.push_back(out.tensor);
-      g.outputs.push_back({out.tensor.dtype(), {out.tensor.shape().begin(), out.tensor.shape().end()}});
+      g.outputs.push_back(
+          {out.tensor.dtype(), {out.tensor.shape().begin(), out.tensor.shape().end()}});
     }
     g.sink = make(Op::SINK, DType::Void, outs);
     return g;
@@ -110,7 +119,8 @@ class Builder {
       case ExprKind::Ellipsis: v.kind = Kind::Ellipsis; return v;
       case ExprKind::Text: v.kind = Kind::Text, v.text = e.text; return v;
       case ExprKind::Name: return name(e);
-      case ExprKind::List: case ExprKind::Slice:
+      case ExprKind::List:
+      case ExprKind::Slice:
         v.kind = e.kind == ExprKind::List ? Kind::List : Kind::Slice;
         for (int a : e.args) {
           Value none;
@@ -137,14 +147,20 @@ class Builder {
     for (const auto& [n, value] : names_) known.push_back(n);
     for (const char* literal : {"true", "false", "none", "inf", "nan"}) known.emplace_back(literal);
     const bool function = find_function(e.text) != nullptr;
-    return fail(e.at, fmt::format("unknown name '{}'{}", e.text, function ? "; it is a function" : did_you_mean(e.text, known)),
-                function ? fmt::format("{}(...)", e.text) : "an input, a param or a name assigned before");
+    return fail(
+        e.at,
+        fmt::format("unknown name '{}'{}", e.text,
+                    function ? "; it is a function" : did_you_mean(e.text, known)),
+        function ? fmt::format("{}(...)", e.text) : "an input, a param or a name assigned before");
   }
 
   Value unary(const Expr& e, const Value& a) {
     if (a.is(Kind::Number)) return settle_number(e, apply(e.op, a.number));
-    if (!a.is(Kind::Tensor)) return fail(e.at, fmt::format("'{}' of {}", operator_text(e.op), describe(a)), "a tensor or a number");
-    return settle(e.at, Value::of(e.op == Operator::Neg ? ops_.neg(a.tensor) : ops_.invert(a.tensor)), "");
+    if (!a.is(Kind::Tensor))
+      return fail(e.at, fmt::format("'{}' of {}", operator_text(e.op), describe(a)),
+                  "a tensor or a number");
+    return settle(
+        e.at, Value::of(e.op == Operator::Neg ? ops_.neg(a.tensor) : ops_.invert(a.tensor)), "");
   }
 
   Value settle_number(const Expr& e, const NumberResult& r) {
@@ -153,11 +169,15 @@ class Builder {
   }
 
   Value binary(const Expr& e, const Value& l, const Value& r) {
-    if (l.is(Kind::Number) && r.is(Kind::Number)) return settle_number(e, apply(e.op, l.number, r.number));
+    if (l.is(Kind::Number) && r.is(Kind::Number))
+      return settle_number(e, apply(e.op, l.number, r.number));
     const UOp a = as_operand(l), b = as_operand(r);
     if (!a || !b)
-      return fail(e.at, fmt::format("'{}' of {} and {}", operator_text(e.op), describe(l), describe(r)), "tensors or numbers");
-    return settle(e.at, Value::of(tensor_binary(e.op, a, b)), fmt::format("'{}': ", operator_text(e.op)));
+      return fail(e.at,
+                  fmt::format("'{}' of {} and {}", operator_text(e.op), describe(l), describe(r)),
+                  "tensors or numbers");
+    return settle(e.at, Value::of(tensor_binary(e.op, a, b)),
+                  fmt::format("'{}': ", operator_text(e.op)));
   }
 
   UOp tensor_binary(Operator op, UOp a, UOp b) {
@@ -185,14 +205,19 @@ class Builder {
 
   Value call(const Expr& e) {
     const Function* f = find_function(e.text);
-    if (!f) return fail(e.at, fmt::format("unknown function '{}'{}", e.text, did_you_mean(e.text, function_names())), "a function of the language");
+    if (!f)
+      return fail(
+          e.at,
+          fmt::format("unknown function '{}'{}", e.text, did_you_mean(e.text, function_names())),
+          "a function of the language");
     if (!f->build) return fail(e.at, fmt::format("function '{}' is not built yet", e.text));
     std::vector<Value> positional;
     for (int a : e.args) positional.push_back(at(a));
     std::vector<std::pair<Keyword, Value>> keywords;
     for (const Keyword& k : e.keywords) keywords.emplace_back(k, at(k.value));
     auto bound = bind(*f, e.at, std::move(positional), std::move(keywords));
-    if (const auto* d = std::get_if<Diagnostic>(&bound)) return fail(d->at, d->message, d->expected);
+    if (const auto* d = std::get_if<Diagnostic>(&bound))
+      return fail(d->at, d->message, d->expected);
     Call c(ops_, *f, e.at, std::move(std::get<std::vector<Value>>(bound)));
     Value v = f->build(c);
     if (c.mistake()) {
@@ -211,7 +236,8 @@ class Builder {
 
   Value subscript(const Expr& e) {
     const Value& base = at(e.args[0]);
-    if (!base.is(Kind::Tensor)) return fail(e.at, fmt::format("{} cannot be indexed", describe(base)), "a tensor");
+    if (!base.is(Kind::Tensor))
+      return fail(e.at, fmt::format("{} cannot be indexed", describe(base)), "a tensor");
     UOp x = base.tensor;
     size_t consumed = 0, ellipses = 0;
     for (size_t i = 1; i < e.args.size(); i++) {
@@ -222,7 +248,8 @@ class Builder {
     if (ellipses > 1) return fail(e.at, "more than one '...' in an index", "at most one");
     const size_t rank = x.shape().size();
     if (consumed > rank)
-      return fail(e.at, fmt::format("{} indices for shape {}", consumed, shape_text(x.shape())), fmt::format("at most {}", rank));
+      return fail(e.at, fmt::format("{} indices for shape {}", consumed, shape_text(x.shape())),
+                  fmt::format("at most {}", rank));
     size_t axis = 0;
     Ints shape;  // of the result: dims of x that stay, and new ones
     for (size_t i = 1; i < e.args.size() && x; i++) {
@@ -234,11 +261,13 @@ class Builder {
       } else if (item.is(Kind::Number) && item.number.kind == Number::Kind::Int) {
         const int64_t n = x.shape()[axis], index = item.number.integer;
         if (index < -n || index >= n)
-          return fail(item.at, fmt::format("index {} of an axis of {}", index, n), n == 0 ? "" : fmt::format("{}..{}", -n, n - 1));
+          return fail(item.at, fmt::format("index {} of an axis of {}", index, n),
+                      n == 0 ? "" : fmt::format("{}..{}", -n, n - 1));
         x = take_span(ops_, x, axis++, {index < 0 ? index + n : index, 1, 1});
       } else if (item.is(Kind::Slice)) {
         bool good = true;
-        const auto begin = bound_of(item.list[0], good), end = bound_of(item.list[1], good), step = bound_of(item.list[2], good);
+        const auto begin = bound_of(item.list[0], good), end = bound_of(item.list[1], good),
+                   step = bound_of(item.list[2], good);
         if (!good) return fail(item.at, "a bound of the slice is no integer", "integers");
         if (step == 0) return fail(item.at, "the step of the slice is 0", "a step other than 0");
         const Span s = resolve_slice(begin, end, step.value_or(1), x.shape()[axis]);
@@ -247,7 +276,8 @@ class Builder {
       } else if (item.is(Kind::Tensor)) {
         return fail(item.at, "indexing by a tensor is not built yet", "integers and slices");
       } else {
-        return fail(item.at, fmt::format("an index is {}", describe(item)), "an integer, a slice, '...' or newaxis");
+        return fail(item.at, fmt::format("an index is {}", describe(item)),
+                    "an integer, a slice, '...' or newaxis");
       }
     }
     if (x)
@@ -264,7 +294,9 @@ class Builder {
 
 }  // namespace
 
-std::variant<TensorGraph, std::vector<WorkloadError>> build(const Instance& instance) { return Builder(instance).run(); }
+std::variant<TensorGraph, std::vector<WorkloadError>> build(const Instance& instance) {
+  return Builder(instance).run();
+}
 
 std::vector<WorkloadError> check(const std::vector<Instance>& instances) {
   std::vector<WorkloadError> out;

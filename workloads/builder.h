@@ -1,5 +1,5 @@
-// From an instance to its tensor graph. Errors carry the position in the file: shapes that do not fit print
-// both, unknown names suggest the nearest, what is not built yet is refused by name.
+// From an instance to its tensor graph. Errors carry the position in the file: shapes that do not
+// fit print both, unknown names suggest the nearest, what is not built yet is refused by name.
 #pragma once
 #include <string>
 #include <variant>
@@ -23,7 +23,8 @@ struct TensorGraph {
 /// Builds in the current Arena; the graph lives as long as that. All mistakes are returned.
 std::variant<TensorGraph, std::vector<WorkloadError>> build(const Instance& instance);
 
-/// The mistakes that build() finds, each once, for many instances of a file; works in an arena of its own.
+/// The mistakes that build() finds, each once, for many instances of a file; works in an arena of
+/// its own.
 std::vector<WorkloadError> check(const std::vector<Instance>& instances);
 
 /// Names that can be called, sorted; those not built yet are refused when used.

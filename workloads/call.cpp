@@ -23,9 +23,11 @@ std::string describe(const Value& v) {
     case Value::Kind::None: return "none";
     case Value::Kind::Number:
       if (v.number.kind == Number::Kind::Bool) return v.number.integer ? "true" : "false";
-      return v.number.is_float() ? fmt::format("the number {}", v.number.real) : fmt::format("the integer {}", v.number.integer);
+      return v.number.is_float() ? fmt::format("the number {}", v.number.real)
+                                 : fmt::format("the integer {}", v.number.integer);
     case Value::Kind::Tensor:
-      return fmt::format("a tensor of {} and shape {}", dtype_name(v.tensor.dtype()), shape_text(v.tensor.shape()));
+      return fmt::format("a tensor of {} and shape {}", dtype_name(v.tensor.dtype()),
+                         shape_text(v.tensor.shape()));
     case Value::Kind::Text: return fmt::format("the string \"{}\"", v.text);
     case Value::Kind::List: return "a list";
     case Value::Kind::Type: return fmt::format("the dtype {}", dtype_name(v.type));
@@ -43,7 +45,8 @@ UOp as_operand(const Value& v) {
   return v.number.is_float() ? fconst(v.number.real, DType::WeakFloat) : iconst(v.number.integer);
 }
 
-Span resolve_slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step, int64_t n) {
+Span resolve_slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step,
+                   int64_t n) {
   const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
   const auto place = [&](int64_t i) { return std::clamp(i < 0 ? i + n : i, lowest, highest); };
   const int64_t first = begin ? place(*begin) : step > 0 ? lowest : highest;
@@ -75,7 +78,8 @@ const Value& Call::value(std::string_view name) const {
 bool Call::given(std::string_view name) const { return !value(name).is(Value::Kind::None); }
 
 void Call::fail(SourcePos at, std::string message, std::string expected) {
-  if (!mistake_) mistake_ = Diagnostic{at.line > 0 ? at : at_, std::move(message), std::move(expected)};
+  if (!mistake_)
+    mistake_ = Diagnostic{at.line > 0 ? at : at_, std::move(message), std::move(expected)};
 }
 void Call::wrong(const Value& v, std::string_view name, std::string expected) {
   fail(v.at, fmt::format("{}: '{}' is {}", function_.name, name, describe(v)), std::move(expected));
@@ -111,7 +115,8 @@ double Call::real(std::string_view name, double fallback) {
 bool Call::flag(std::string_view name, bool fallback) {
   const Value& v = value(name);
   if (!given(name)) return fallback;
-  if (v.is(Value::Kind::Number) && v.number.kind == Number::Kind::Bool) return v.number.integer != 0;
+  if (v.is(Value::Kind::Number) && v.number.kind == Number::Kind::Bool)
+    return v.number.integer != 0;
   wrong(v, name, "true or false");
   return fallback;
 }
@@ -119,11 +124,15 @@ Ints Call::integers(std::string_view name) {
   const Value& v = value(name);
   Ints out;
   const auto add = [&](const Value& e) {
-    if (e.is(Value::Kind::Number) && e.number.kind == Number::Kind::Int) out.push_back(e.number.integer);
-    else wrong(e, name, "an integer or a list of integers");
+    if (e.is(Value::Kind::Number) && e.number.kind == Number::Kind::Int)
+      out.push_back(e.number.integer);
+    else
+      wrong(e, name, "an integer or a list of integers");
   };
-  if (!v.is(Value::Kind::List)) add(v);
-  else for (const Value& e : v.list) add(e);
+  if (!v.is(Value::Kind::List))
+    add(v);
+  else
+    for (const Value& e : v.list) add(e);
   return out;
 }
 TensorOps::Axes Call::axes(std::string_view name, std::optional<int64_t> fallback) {
@@ -146,7 +155,8 @@ std::vector<UOp> Call::rest() {
   return out;
 }
 
-std::variant<std::vector<Value>, Diagnostic> bind(const Function& f, SourcePos at, std::vector<Value> positional,
+std::variant<std::vector<Value>, Diagnostic> bind(const Function& f, SourcePos at,
+                                                  std::vector<Value> positional,
                                                   std::vector<std::pair<Keyword, Value>> keywords) {
   const size_t n = f.parameters.size();
   std::vector<Value> args(n);
@@ -159,24 +169,33 @@ std::variant<std::vector<Value>, Diagnostic> bind(const Function& f, SourcePos a
     args.insert(args.end(), positional.begin(), positional.end());
   } else {
     if (positional.size() > n)
-      return Diagnostic{positional[n].at, fmt::format("{} takes at most {} arguments, {} are given", f.name, n, positional.size()), expected};
+      return Diagnostic{
+          positional[n].at,
+          fmt::format("{} takes at most {} arguments, {} are given", f.name, n, positional.size()),
+          expected};
     for (size_t i = 0; i < positional.size(); i++) args[i] = positional[i], bound[i] = true;
   }
   for (auto& [k, v] : keywords) {
-    const auto it = std::ranges::find_if(f.parameters, [&](const Parameter& p) { return p.name == k.name && !p.rest; });
+    const auto it = std::ranges::find_if(
+        f.parameters, [&](const Parameter& p) { return p.name == k.name && !p.rest; });
     if (it == f.parameters.end()) {
       std::vector<std::string> names;
       for (const Parameter& p : f.parameters)
         if (!p.rest) names.push_back(p.name);
-      return Diagnostic{k.at, fmt::format("{} has no parameter '{}'{}", f.name, k.name, did_you_mean(k.name, names)), expected};
+      return Diagnostic{
+          k.at,
+          fmt::format("{} has no parameter '{}'{}", f.name, k.name, did_you_mean(k.name, names)),
+          expected};
     }
     const auto i = static_cast<size_t>(it - f.parameters.begin());
-    if (bound[i]) return Diagnostic{k.at, fmt::format("{}: '{}' is given twice", f.name, k.name), expected};
+    if (bound[i])
+      return Diagnostic{k.at, fmt::format("{}: '{}' is given twice", f.name, k.name), expected};
     args[i] = std::move(v), bound[i] = true;
   }
   for (size_t i = 0; i < n; i++)
     if ((f.parameters[i].required || f.parameters[i].rest) && !bound[i])
-      return Diagnostic{at, fmt::format("{}: argument '{}' is missing", f.name, f.parameters[i].name), expected};
+      return Diagnostic{
+          at, fmt::format("{}: argument '{}' is missing", f.name, f.parameters[i].name), expected};
   return args;
 }
 

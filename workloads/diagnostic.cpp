@@ -11,7 +11,8 @@ namespace {
 // Edit distance in which a swap of neighbours counts once and letter case nothing.
 size_t distance(std::string_view a, std::string_view b) {
   const auto same = [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
   };
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); i++) {

@@ -1,5 +1,5 @@
-// What is wrong with a workload file, and where. Bad input is always a list of these values, never an
-// exception. Lines and columns are 1-based; a column counts code points, like toml++ does.
+// What is wrong with a workload file, and where. Bad input is always a list of these values, never
+// an exception. Lines and columns are 1-based; a column counts code points, like toml++ does.
 #pragma once
 #include <compare>
 #include <string>

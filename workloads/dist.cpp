@@ -35,31 +35,41 @@ std::variant<Number, Diagnostic> value_of(const Program& p, const Params& params
   return evaluate(p, p.statements.front().values.front(), params);
 }
 SourcePos place(const InputDef& d, const Program& p) {
-  const SourcePos at = p.exprs.front().at;
+  const SourcePos at = p.statements.front().at;
   return at.line > 0 ? at : d.dist_at;
 }
 
 std::optional<Diagnostic> check_floats(const InputDef& d, Dist& out) {
   if (!is_float(d.dtype))
-    return Diagnostic{d.dist_at, fmt::format("a {} dist makes no {}", out.kind == DistKind::Normal ? "normal" : "uniform", dtype_name(d.dtype)),
-                      "int LO..HI, ones or file PATH"};
+    return Diagnostic{
+        d.dist_at,
+        fmt::format("a {} dist makes no {}", out.kind == DistKind::Normal ? "normal" : "uniform",
+                    dtype_name(d.dtype)),
+        "int LO..HI, ones or file PATH"};
   if (out.kind == DistKind::Normal && out.second < 0)
-    return Diagnostic{place(d, d.second), fmt::format("the deviation is {}", out.second), "a number >= 0"};
+    return Diagnostic{place(d, d.second), fmt::format("the deviation is {}", out.second),
+                      "a number >= 0"};
   if (out.kind == DistKind::Uniform && out.first > out.second)
-    return Diagnostic{place(d, d.first), fmt::format("the range {}..{} is empty", out.first, out.second), "LO <= HI"};
+    return Diagnostic{place(d, d.first),
+                      fmt::format("the range {}..{} is empty", out.first, out.second), "LO <= HI"};
   for (const auto& [v, p] : {std::pair{out.first, &d.first}, std::pair{out.second, &d.second}})
     if (!std::isfinite(v) || !std::isfinite(round_to(d.dtype, v)))
-      return Diagnostic{place(d, *p), fmt::format("{} is no finite {}", v, dtype_name(d.dtype)), "finite bounds"};
+      return Diagnostic{place(d, *p), fmt::format("{} is no finite {}", v, dtype_name(d.dtype)),
+                        "finite bounds"};
   return std::nullopt;
 }
 
 std::optional<Diagnostic> check_integers(const InputDef& d, Dist& out) {
   if (out.lowest > out.highest)
-    return Diagnostic{place(d, d.first), fmt::format("the range {}..{} is empty", out.lowest, out.highest), "LO <= HI"};
+    return Diagnostic{place(d, d.first),
+                      fmt::format("the range {}..{} is empty", out.lowest, out.highest),
+                      "LO <= HI"};
   for (const auto& [v, p] : {std::pair{out.lowest, &d.first}, std::pair{out.highest, &d.second}}) {
     const bool fits = is_float(d.dtype) ? std::isfinite(round_to(d.dtype, static_cast<double>(v)))
                                         : v >= dtype_min(d.dtype) && v <= dtype_max(d.dtype);
-    if (!fits) return Diagnostic{place(d, *p), fmt::format("{} does not fit {}", v, dtype_name(d.dtype)), "bounds of the dtype"};
+    if (!fits)
+      return Diagnostic{place(d, *p), fmt::format("{} does not fit {}", v, dtype_name(d.dtype)),
+                        "bounds of the dtype"};
   }
   return std::nullopt;
 }
@@ -67,8 +77,9 @@ std::optional<Diagnostic> check_integers(const InputDef& d, Dist& out) {
 }  // namespace
 
 const std::vector<std::string>& dtype_names() {
-  static const std::vector<std::string> names = {"bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32",
-                                                 "u64", "fp8e4m3", "fp8e5m2", "f16", "bf16", "f32", "f64"};
+  static const std::vector<std::string> names = {"bool",    "i8",  "i16",  "i32", "i64",
+                                                 "u8",      "u16", "u32",  "u64", "fp8e4m3",
+                                                 "fp8e5m2", "f16", "bf16", "f32", "f64"};
   return names;
 }
 
@@ -77,7 +88,9 @@ std::optional<DType> storable_dtype(std::string_view name) {
   return dtype_from_name(name);
 }
 
-std::string dist_grammar() { return "int LO..HI, uniform LO..HI, normal MEAN DEVIATION, ones or file PATH"; }
+std::string dist_grammar() {
+  return "int LO..HI, uniform LO..HI, normal MEAN DEVIATION, ones or file PATH";
+}
 
 std::vector<Diagnostic> parse_dist(const SourceText& text, InputDef& d) {
   std::vector<Diagnostic> errors;
@@ -92,15 +105,19 @@ std::vector<Diagnostic> parse_dist(const SourceText& text, InputDef& d) {
   d.first = d.second = {};
   if (word == "ones") {
     d.dist = DistKind::Ones;
-    if (rest.size() > 0) errors.push_back({rest.at(0), fmt::format("unexpected '{}' after 'ones'", rest.text()), "nothing"});
+    if (rest.size() > 0)
+      errors.push_back(
+          {rest.at(0), fmt::format("unexpected '{}' after 'ones'", rest.text()), "nothing"});
   } else if (word == "file") {
     d.dist = DistKind::File, d.path = rest.text();
-    if (rest.size() == 0) errors.push_back({text.at(end), "'file' without a path", "the path of a .npy file"});
+    if (rest.size() == 0)
+      errors.push_back({text.at(end), "'file' without a path", "the path of a .npy file"});
   } else if (word == "int" || word == "uniform") {
     d.dist = word == "int" ? DistKind::Int : DistKind::Uniform;
     const size_t dots = rest.text().find("..");
     if (dots == std::string::npos) {
-      errors.push_back({rest.at(0), fmt::format("'{}' without a range", word), fmt::format("{} LO..HI", word)});
+      errors.push_back(
+          {rest.at(0), fmt::format("'{}' without a range", word), fmt::format("{} LO..HI", word)});
     } else {
       read_bound(trimmed(rest, 0, dots), d.first, errors);
       read_bound(trimmed(rest, dots + 2, rest.size()), d.second, errors);
@@ -115,7 +132,9 @@ std::vector<Diagnostic> parse_dist(const SourceText& text, InputDef& d) {
       read_bound(trimmed(rest, gap, rest.size()), d.second, errors);
     }
   } else {
-    errors.push_back({d.dist_at, fmt::format("unknown dist '{}'{}", word, did_you_mean(word, {"int", "uniform", "normal", "ones", "file"})),
+    errors.push_back({d.dist_at,
+                      fmt::format("unknown dist '{}'{}", word,
+                                  did_you_mean(word, {"int", "uniform", "normal", "ones", "file"})),
                       dist_grammar()});
   }
   return errors;
@@ -139,7 +158,8 @@ std::optional<Diagnostic> evaluate_dist(const InputDef& d, const Params& params,
     return check_floats(d, out);
   }
   for (const auto& [n, p] : {std::pair{first, &d.first}, std::pair{second, &d.second}})
-    if (n.is_float()) return Diagnostic{place(d, *p), fmt::format("bound {} is no integer", n.real), "an integer"};
+    if (n.is_float())
+      return Diagnostic{place(d, *p), fmt::format("bound {} is no integer", n.real), "an integer"};
   out.lowest = first.integer, out.highest = second.integer;
   return check_integers(d, out);
 }

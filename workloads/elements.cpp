@@ -33,8 +33,12 @@ uint64_t float_bits(DType t, double v) {
   const uint64_t sign = uint64_t{std::signbit(v)} << (l.exponent_bits + l.mantissa_bits);
   const uint64_t top = ((uint64_t{1} << l.exponent_bits) - 1) << l.mantissa_bits;
   const double r = round_to(t, v);
-  if (std::isnan(r)) return sign | top | (l.infinite ? uint64_t{1} << (l.mantissa_bits - 1) : (uint64_t{1} << l.mantissa_bits) - 1);
-  if (std::isinf(r)) return sign | (l.infinite ? top : top | ((uint64_t{1} << l.mantissa_bits) - 1));
+  if (std::isnan(r))
+    return sign | top |
+           (l.infinite ? uint64_t{1} << (l.mantissa_bits - 1)
+                       : (uint64_t{1} << l.mantissa_bits) - 1);
+  if (std::isinf(r))
+    return sign | (l.infinite ? top : top | ((uint64_t{1} << l.mantissa_bits) - 1));
   if (r == 0) return sign;
   const int bias = (1 << (l.exponent_bits - 1)) - 1;
   const int exponent = std::max(std::ilogb(r), 1 - bias);  // below: a denormal
@@ -49,7 +53,8 @@ double float_value(DType t, uint64_t bits) {
   const Layout l = layout(t);
   const uint64_t one = uint64_t{1} << l.mantissa_bits;
   const uint64_t mantissa = bits & (one - 1);
-  const auto exponent = static_cast<int>(bits >> l.mantissa_bits & ((uint64_t{1} << l.exponent_bits) - 1));
+  const auto exponent =
+      static_cast<int>(bits >> l.mantissa_bits & ((uint64_t{1} << l.exponent_bits) - 1));
   const double sign = bits >> (l.exponent_bits + l.mantissa_bits) & 1 ? -1 : 1;
   const int bias = (1 << (l.exponent_bits - 1)) - 1;
   if (exponent == (1 << l.exponent_bits) - 1) {
@@ -60,16 +65,21 @@ double float_value(DType t, uint64_t bits) {
   return sign * std::ldexp(m, std::max(exponent, 1) - bias - l.mantissa_bits);
 }
 
-double smallest_normal(DType t) { return std::ldexp(1.0, 2 - (1 << (layout(t).exponent_bits - 1))); }
+double smallest_normal(DType t) {
+  return std::ldexp(1.0, 2 - (1 << (layout(t).exponent_bits - 1)));
+}
 
 void store(std::span<std::byte> buffer, DType t, size_t i, double v) {
   if (!is_float(t)) return store(buffer, t, i, static_cast<int64_t>(v));
   const auto n = static_cast<size_t>(dtype_bytes(t));
   CHECK((i + 1) * n <= buffer.size());
   uint64_t bits = 0;
-  if (t == DType::F32) bits = std::bit_cast<uint32_t>(static_cast<float>(v));
-  else if (t == DType::F64) bits = std::bit_cast<uint64_t>(v);
-  else bits = float_bits(t, v);
+  if (t == DType::F32)
+    bits = std::bit_cast<uint32_t>(static_cast<float>(v));
+  else if (t == DType::F64)
+    bits = std::bit_cast<uint64_t>(v);
+  else
+    bits = float_bits(t, v);
   std::memcpy(buffer.data() + i * n, &bits, n);
 }
 

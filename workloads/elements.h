@@ -1,4 +1,5 @@
-// Elements in memory: numbers to the bytes of a dtype and back. Rounding is to nearest even, integers wrap.
+// Elements in memory: numbers to the bytes of a dtype and back. Rounding is to nearest even,
+// integers wrap.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ double float_value(DType t, uint64_t bits);
 /// Smallest positive normal number of float type t.
 double smallest_normal(DType t);
 
-/// Writes v as element i of a buffer of dtype t; v is rounded (floats) or converted (integers, bool).
+/// Writes v as element i of a buffer of dtype t; v is rounded (floats) or converted (integers,
+/// bool).
 void store(std::span<std::byte> buffer, DType t, size_t i, double v);
 void store(std::span<std::byte> buffer, DType t, size_t i, int64_t v);
 /// Element i as a double: exact for all but i64 and u64.

@@ -40,8 +40,9 @@ std::string canonical_text(const WorkloadDef& def, const Instance& in) {
   for (const auto& [name, value] : in.params) s += fmt::format("param {} {}\n", name, value);
   for (size_t i = 0; i < in.inputs.size(); i++) {
     const InputSpec& spec = in.inputs[i];
-    s += fmt::format("input {} {}[{}] {}{}\n", spec.name, dtype_name(spec.dtype), fmt::join(spec.shape, ","),
-                     dist_text(spec.dist, def.inputs[i].path), spec.constant ? " const" : "");
+    s += fmt::format("input {} {}[{}] {}{}\n", spec.name, dtype_name(spec.dtype),
+                     fmt::join(spec.shape, ","), dist_text(spec.dist, def.inputs[i].path),
+                     spec.constant ? " const" : "");
   }
   s += fmt::format("math {}\n", in.relaxed ? "relaxed" : "strict");
   return s + print(*in.program);
@@ -49,7 +50,8 @@ std::string canonical_text(const WorkloadDef& def, const Instance& in) {
 
 class Expander {
  public:
-  Expander(const WorkloadDef& def, const std::vector<ParamOverride>& overrides, std::vector<WorkloadError>& errors)
+  Expander(const WorkloadDef& def, const std::vector<ParamOverride>& overrides,
+           std::vector<WorkloadError>& errors)
       : def_(def), errors_(errors) {
     for (const ParamDef& p : def.params) {
       values_.push_back(p.values);
@@ -68,22 +70,29 @@ class Expander {
       size_t rest = i;
       for (size_t k = values_.size(); k-- > 0;) {
         const size_t n = values_[k].size();
-        params.emplace_back(def_.params[k].name, values_[k][def_.zip ? (n == 1 ? 0 : i) : rest % n]);
+        params.emplace_back(def_.params[k].name,
+                            values_[k][def_.zip ? (n == 1 ? 0 : i) : rest % n]);
         rest /= n;
       }
       std::ranges::reverse(params);
       Instance in = instance(params);
-      if (!seen.insert(in.name).second) error(def_.params.front().at, "params", fmt::format("instance '{}' appears twice", in.name), "distinct values");
-      else out.push_back(std::move(in));
+      if (!seen.insert(in.name).second)
+        error(def_.params.front().at, "params", fmt::format("instance '{}' appears twice", in.name),
+              "distinct values");
+      else
+        out.push_back(std::move(in));
     }
     return out;
   }
 
  private:
   void error(SourcePos at, const std::string& field, std::string message, std::string expected) {
-    add({def_.file, at.line, at.column, def_.name + "." + field, std::move(message), std::move(expected)});
+    add({def_.file, at.line, at.column, def_.name + "." + field, std::move(message),
+         std::move(expected)});
   }
-  void error(const Diagnostic& d, const std::string& field) { add(located(d, def_.file, def_.name + "." + field)); }
+  void error(const Diagnostic& d, const std::string& field) {
+    add(located(d, def_.file, def_.name + "." + field));
+  }
   // The same mistake in every instance is one mistake.
   void add(WorkloadError e) {
     if (std::ranges::find(errors_, e) == errors_.end()) errors_.push_back(std::move(e));
@@ -94,7 +103,8 @@ class Expander {
     for (const auto& v : values_) {
       n *= v.size();
       if (n > most_instances) {
-        error(def_.at, "params", "the params expand to too many instances", fmt::format("at most {}", most_instances));
+        error(def_.at, "params", "the params expand to too many instances",
+              fmt::format("at most {}", most_instances));
         return std::nullopt;
       }
     }
@@ -105,7 +115,8 @@ class Expander {
     for (size_t k = 0; k < values_.size(); k++) {
       const size_t len = values_[k].size();
       if (n != 1 && len != 1 && len != n) {
-        error(def_.params[k].at, "params." + def_.params[k].name, fmt::format("{} values beside {}", len, n),
+        error(def_.params[k].at, "params." + def_.params[k].name,
+              fmt::format("{} values beside {}", len, n),
               "arrays of one length with expand = \"zip\"");
         return std::nullopt;
       }
@@ -116,14 +127,16 @@ class Expander {
 
   Instance instance(const Params& params) {
     Instance in;
-    in.file = def_.file, in.workload = def_.name, in.name = instance_name(def_, params), in.at = def_.at;
+    in.file = def_.file, in.workload = def_.name, in.name = instance_name(def_, params),
+    in.at = def_.at;
     in.params = params, in.program = def_.program, in.weight = def_.weight, in.repeat = def_.repeat;
     in.tags = def_.tags, in.tolerance = def_.tolerance, in.relaxed = def_.relaxed;
     for (const InputDef& d : def_.inputs) {
       InputSpec spec;
       spec.name = d.name, spec.at = d.at, spec.dtype = d.dtype, spec.constant = d.constant;
       dims(d, params, spec.shape);
-      if (const auto why = evaluate_dist(d, params, spec.dist)) error(*why, "inputs." + d.name + ".dist");
+      if (const auto why = evaluate_dist(d, params, spec.dist))
+        error(*why, "inputs." + d.name + ".dist");
       if (spec.dist.kind == DistKind::File)
         spec.dist.path = (std::filesystem::path(def_.file).parent_path() / d.path).string();
       in.inputs.push_back(std::move(spec));
@@ -142,8 +155,11 @@ class Expander {
       if (const auto* why = std::get_if<Diagnostic>(&v)) return error(*why, field);
       const Number n = std::get<Number>(v);
       if (n.kind != Number::Kind::Int)
-        return error({at, fmt::format("dim {} is no integer", text), "an integer; '//' divides integers"}, field);
-      if (n.integer < 0) return error({at, fmt::format("dim {} is {}", text, n.integer), "a dim >= 0"}, field);
+        return error(
+            {at, fmt::format("dim {} is no integer", text), "an integer; '//' divides integers"},
+            field);
+      if (n.integer < 0)
+        return error({at, fmt::format("dim {} is {}", text, n.integer), "a dim >= 0"}, field);
       if (__builtin_mul_overflow(elements, n.integer, &elements) || elements > most_elements)
         return error({at, "the input is too large", "at most 2^40 elements"}, field);
       shape.push_back(n.integer);
@@ -175,7 +191,8 @@ std::variant<ParamOverride, std::string> parse_param_override(std::string_view t
     int64_t v = 0;
     const auto r = std::from_chars(word.data(), word.data() + word.size(), v);
     if (r.ec != std::errc{} || r.ptr != word.data() + word.size() || word.empty())
-      return fmt::format("--param '{}', column {}: '{}' is no 64-bit integer", text, begin + 1, word);
+      return fmt::format("--param '{}', column {}: '{}' is no 64-bit integer", text, begin + 1,
+                         word);
     o.values.push_back(v);
     if (comma == text.size()) return o;
     begin = comma + 1;

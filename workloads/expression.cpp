@@ -24,14 +24,17 @@ struct Level {
 };
 // Python's, loosest first; unary and power follow in code.
 constexpr Level levels[] = {
-    {"<", Operator::Lt, 0},  {"<=", Operator::Le, 0},      {">", Operator::Gt, 0},   {">=", Operator::Ge, 0},
-    {"==", Operator::Eq, 0}, {"!=", Operator::Ne, 0},      {"|", Operator::Or, 1},   {"^", Operator::Xor, 2},
-    {"&", Operator::And, 3}, {"+", Operator::Add, 4},      {"-", Operator::Sub, 4},  {"*", Operator::Mul, 5},
-    {"/", Operator::Div, 5}, {"//", Operator::FloorDiv, 5}, {"%", Operator::Mod, 5}, {"@", Operator::MatMul, 5}};
+    {"<", Operator::Lt, 0},    {"<=", Operator::Le, 0},       {">", Operator::Gt, 0},
+    {">=", Operator::Ge, 0},   {"==", Operator::Eq, 0},       {"!=", Operator::Ne, 0},
+    {"|", Operator::Or, 1},    {"^", Operator::Xor, 2},       {"&", Operator::And, 3},
+    {"+", Operator::Add, 4},   {"-", Operator::Sub, 4},       {"*", Operator::Mul, 5},
+    {"/", Operator::Div, 5},   {"//", Operator::FloorDiv, 5}, {"%", Operator::Mod, 5},
+    {"@", Operator::MatMul, 5}};
 constexpr int tightest = 5;
 
 constexpr std::array<std::string_view, 19> operator_texts = {
-    "|", "^", "&", "<", "<=", ">", ">=", "==", "!=", "+", "-", "*", "/", "//", "%", "@", "**", "-", "~"};
+    "|", "^", "&", "<",  "<=", ">", ">=", "==", "!=", "+",
+    "-", "*", "/", "//", "%",  "@", "**", "-",  "~"};
 
 struct Stop {};  // unwinds to the statement after its first mistake; never leaves this file
 
@@ -56,7 +59,8 @@ class Parser {
       }
     }
     if (out_.errors.empty() && !returned)
-      out_.errors.push_back({peek().at, "no 'return'", "'return' and one or more values as the last line"});
+      out_.errors.push_back(
+          {peek().at, "no 'return'", "'return' and one or more values as the last line"});
     return std::move(out_);
   }
 
@@ -100,7 +104,9 @@ class Parser {
   }
 
  private:
-  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(next_ + ahead, tokens_.size() - 1)]; }
+  const Token& peek(size_t ahead = 0) const {
+    return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
+  }
   const Token& take() { return tokens_[std::min(next_++, tokens_.size() - 1)]; }
   void skip_newlines() {
     while (peek().kind == Kind::Newline) next_++;
@@ -126,7 +132,8 @@ class Parser {
     next_++;
   }
   void open() {
-    if (++depth_ > deepest) fail(peek().at, "nested too deeply", fmt::format("at most {} levels", deepest));
+    if (++depth_ > deepest)
+      fail(peek().at, "nested too deeply", fmt::format("at most {} levels", deepest));
     open_.push_back(&take());
   }
   void close(std::string_view symbol) {
@@ -169,9 +176,12 @@ class Parser {
       const Token& t = peek();
       if (t.kind != Kind::Name || (!s.targets.empty() && peek(1).is("(")))
         unexpected("'name = expression' or 'return'");
-      if (is_reserved(t.text)) fail(t.at, fmt::format("'{}' is reserved and cannot be assigned", t.text), "another name");
-      for (const Target& o : s.targets)
-        if (o.name == t.text) fail(t.at, fmt::format("'{}' is assigned twice in one statement", t.text), "different names");
+      if (is_reserved(t.text))
+        fail(t.at, fmt::format("'{}' is reserved and cannot be assigned", t.text), "another name");
+      for (const AssignedName& o : s.targets)
+        if (o.name == t.text)
+          fail(t.at, fmt::format("'{}' is assigned twice in one statement", t.text),
+               "different names");
       s.targets.push_back({t.text, t.at});
       next_++;
     } while (peek().is(",") && ++next_ > 0);
@@ -188,7 +198,8 @@ class Parser {
     int left = binary(level + 1);
     for (bool compared = false;;) {
       const Token& t = peek();
-      const auto* l = std::ranges::find_if(levels, [&](const Level& x) { return x.level == level && t.is(x.symbol); });
+      const auto* l = std::ranges::find_if(
+          levels, [&](const Level& x) { return x.level == level && t.is(x.symbol); });
       if (l == std::end(levels)) return left;
       if (level == 0 && compared)
         fail(t.at, "comparisons cannot be chained", "'(a < b) & (b < c)'");
@@ -205,7 +216,8 @@ class Parser {
     const Token& t = peek();
     if (!t.is("-") && !t.is("~")) return power();
     next_++;
-    if (++depth_ > deepest) fail(t.at, "nested too deeply", fmt::format("at most {} levels", deepest));
+    if (++depth_ > deepest)
+      fail(t.at, "nested too deeply", fmt::format("at most {} levels", deepest));
     Expr e;
     e.kind = ExprKind::Unary, e.op = t.is("-") ? Operator::Neg : Operator::Invert, e.at = t.at;
     e.args = {unary()};
@@ -218,7 +230,8 @@ class Parser {
     const Token& t = peek();
     if (!t.is("**")) return base;
     next_++;
-    if (++depth_ > deepest) fail(t.at, "nested too deeply", fmt::format("at most {} levels", deepest));
+    if (++depth_ > deepest)
+      fail(t.at, "nested too deeply", fmt::format("at most {} levels", deepest));
     Expr e;
     e.kind = ExprKind::Binary, e.op = Operator::Pow, e.at = t.at;
     e.args = {base, unary()};
@@ -268,7 +281,8 @@ class Parser {
       if (peek().kind == Kind::Name && peek(1).is("=")) {
         Keyword k{peek().text, peek().at, -1};
         for (const Keyword& o : e.keywords)
-          if (o.name == k.name) fail(k.at, fmt::format("keyword '{}' is given twice", k.name), "it once");
+          if (o.name == k.name)
+            fail(k.at, fmt::format("keyword '{}' is given twice", k.name), "it once");
         next_ += 2;
         k.value = expression();
         e.keywords.push_back(std::move(k));
@@ -316,14 +330,16 @@ class Parser {
 
   int name(const Token& t) {
     Token copy = t;
-    if (t.text == "true" || t.text == "false") return copy.integer = t.text == "true", leaf(ExprKind::Bool, copy);
+    if (t.text == "true" || t.text == "false")
+      return copy.integer = t.text == "true", leaf(ExprKind::Bool, copy);
     if (t.text == "none") return leaf(ExprKind::None, t);
     if (t.text == "newaxis") return leaf(ExprKind::NewAxis, t);
     if (t.text == "inf" || t.text == "nan") {
       copy.number = t.text == "inf" ? HUGE_VAL : NAN;
       return leaf(ExprKind::Float, copy);
     }
-    if (t.text == "return") fail(t.at, "unexpected 'return'", open_.empty() ? "a value" : "a value or a closing bracket");
+    if (t.text == "return")
+      fail(t.at, "unexpected 'return'", open_.empty() ? "a value" : "a value or a closing bracket");
     if (peek().is("(")) return call(t);
     return leaf(ExprKind::Name, t);
   }
@@ -345,7 +361,9 @@ bool is_reserved(std::string_view name) {
 }
 
 bool is_identifier(std::string_view s) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   return !s.empty() && letter(s[0]) &&
          std::ranges::all_of(s, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }

@@ -1,6 +1,7 @@
 // The `compute` language: statements `name = expression` or `a, b = split(...)`, then one `return`.
-// The AST is flat: nodes lie in one vector, operands before their users, so that no walk over it recurses
-// and evaluating nodes in index order is evaluation order. Every node carries its position in the file.
+// The AST is flat: nodes lie in one vector, operands before their users, so that no walk over it
+// recurses and evaluating nodes in index order is evaluation order. Every node carries its position
+// in the file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,12 +12,37 @@
 namespace beamline::workloads {
 
 enum class Operator : uint8_t {
-  Or, Xor, And, Lt, Le, Gt, Ge, Eq, Ne, Add, Sub, Mul, Div, FloorDiv, Mod, MatMul, Pow, Neg, Invert
+  Or,
+  Xor,
+  And,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Eq,
+  Ne,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  MatMul,
+  Pow,
+  Neg,
+  Invert
 };
 std::string_view operator_text(Operator op);
 
 enum class ExprKind : uint8_t {
-  Int, Float, Bool, None, Text, Name, NewAxis, Ellipsis,
+  Int,
+  Float,
+  Bool,
+  None,
+  Text,
+  Name,
+  NewAxis,
+  Ellipsis,
   List,       // args
   Unary,      // op, one arg
   Binary,     // op, two args; position of the operator
@@ -42,14 +68,14 @@ struct Expr {
   std::vector<Keyword> keywords;
 };
 
-struct Target {
+struct AssignedName {
   std::string name;
   SourcePos at;
 };
 struct Statement {
-  std::vector<Target> targets;  // empty for the return
+  std::vector<AssignedName> targets;  // empty for the return
   SourcePos at;
-  int first = 0;            // nodes [first, last] belong to this statement
+  int first = 0;  // nodes [first, last] belong to this statement
   int last = -1;
   std::vector<int> values;  // one, or those returned
 };
@@ -80,7 +106,8 @@ struct ParsedType {
 };
 ParsedType parse_type(const SourceText& text);
 
-/// Fully bracketed, without comments: equal texts mean equal programs; it parses back to the same text.
+/// Fully bracketed, without comments: equal texts mean equal programs; it parses back to the same
+/// text.
 std::string print(const Program& p);
 std::string print(const Program& p, int node);
 

@@ -14,7 +14,9 @@ using Binary = UOp (TensorOps::*)(UOp, UOp);
 using Reduction = UOp (TensorOps::*)(UOp, const TensorOps::Axes&, bool);
 
 template <Unary F>
-Value unary(Call& c) { return Value::of((c.ops.*F)(c.tensor("x"))); }
+Value unary(Call& c) {
+  return Value::of((c.ops.*F)(c.tensor("x")));
+}
 template <Binary F>
 Value binary(Call& c) {
   const UOp x = c.operand("x"), y = c.operand("y");
@@ -26,13 +28,16 @@ Value reduction(Call& c) {
   return Value::of((c.ops.*F)(x, c.axes("axis", std::nullopt), c.flag("keepdims", false)));
 }
 template <bool Lower>
-Value band(Call& c) { return Value::of(c.ops.band(c.tensor("x"), c.integer("k", 0), Lower)); }
+Value band(Call& c) {
+  return Value::of(c.ops.band(c.tensor("x"), c.integer("k", 0), Lower));
+}
 
 Value gelu(Call& c) {
   const Value& v = c.value("approx");
   const bool none = v.is(Value::Kind::None) || (v.is(Value::Kind::Text) && v.text == "none");
   const bool tanh = v.is(Value::Kind::Text) && v.text == "tanh";
-  if (!none && !tanh) c.fail(v.at, fmt::format("gelu: 'approx' is {}", describe(v)), "\"none\" or \"tanh\"");
+  if (!none && !tanh)
+    c.fail(v.at, fmt::format("gelu: 'approx' is {}", describe(v)), "\"none\" or \"tanh\"");
   return Value::of(c.ops.gelu(c.tensor("x"), tanh));
 }
 
@@ -41,13 +46,17 @@ Value slice(Call& c) {
   const Ints starts = c.integers("starts"), ends = c.integers("ends");
   const Ints steps = c.given("steps") ? c.integers("steps") : Ints(starts.size(), 1);
   if (!x) return {};
-  if (starts.size() != ends.size() || steps.size() != starts.size() || starts.size() > x.shape().size()) {
-    c.fail({}, fmt::format("slice: {} starts, {} ends and {} steps for shape {}", starts.size(), ends.size(), steps.size(), shape_text(x.shape())),
+  if (starts.size() != ends.size() || steps.size() != starts.size() ||
+      starts.size() > x.shape().size()) {
+    c.fail({},
+           fmt::format("slice: {} starts, {} ends and {} steps for shape {}", starts.size(),
+                       ends.size(), steps.size(), shape_text(x.shape())),
            "as many of each, at most one per axis");
     return {};
   }
   for (size_t i = 0; i < starts.size(); i++) {
-    if (steps[i] == 0) return c.fail(c.value("steps").at, "slice: a step is 0", "a step other than 0"), Value{};
+    if (steps[i] == 0)
+      return c.fail(c.value("steps").at, "slice: a step is 0", "a step other than 0"), Value{};
     x = take_span(c.ops, x, i, resolve_slice(starts[i], ends[i], steps[i], x.shape()[i]));
     if (!x) return {};
   }
@@ -57,22 +66,31 @@ Value slice(Call& c) {
 Value pad(Call& c) {
   const Value& v = c.value("pads");
   Ints before, after;
-  const auto is_integer = [](const Value& e) { return e.is(Value::Kind::Number) && e.number.kind == Number::Kind::Int; };
+  const auto is_integer = [](const Value& e) {
+    return e.is(Value::Kind::Number) && e.number.kind == Number::Kind::Int;
+  };
   bool good = v.is(Value::Kind::List);
   for (size_t i = 0; good && i < v.list.size(); i++) {
     const Value& pair = v.list[i];
-    good = pair.is(Value::Kind::List) && pair.list.size() == 2 && is_integer(pair.list[0]) && is_integer(pair.list[1]);
-    if (good) before.push_back(pair.list[0].number.integer), after.push_back(pair.list[1].number.integer);
+    good = pair.is(Value::Kind::List) && pair.list.size() == 2 && is_integer(pair.list[0]) &&
+           is_integer(pair.list[1]);
+    if (good)
+      before.push_back(pair.list[0].number.integer), after.push_back(pair.list[1].number.integer);
   }
-  if (!good) c.fail(v.at, fmt::format("pad: 'pads' is {}", describe(v)), "[[before, after], ...], one pair per axis");
+  if (!good)
+    c.fail(v.at, fmt::format("pad: 'pads' is {}", describe(v)),
+           "[[before, after], ...], one pair per axis");
   const UOp x = c.tensor("x");
-  return good ? Value::of(c.ops.pad(x, before, after, c.given("value") ? c.operand("value") : iconst(0))) : Value{};
+  return good ? Value::of(
+                    c.ops.pad(x, before, after, c.given("value") ? c.operand("value") : iconst(0)))
+              : Value{};
 }
 
 Value split(Call& c) {
   Value v;
   const UOp x = c.tensor("x");
-  for (UOp part : c.ops.split(x, c.integer("n", 1), c.integer("axis", 0))) v.list.push_back(Value::of(part));
+  for (UOp part : c.ops.split(x, c.integer("n", 1), c.integer("axis", 0)))
+    v.list.push_back(Value::of(part));
   v.kind = v.list.empty() ? Value::Kind::Poison : Value::Kind::List;
   return v;
 }

@@ -34,8 +34,8 @@ double value(const Dist& d, uint64_t stream, uint64_t i) {
   return d.first + d.second * radius * std::cos(angle);
 }
 
-// What the dtype would hold as a denormal becomes its smallest normal number; what rounds beyond the
-// largest (a normal's tail in fp8) becomes the mean.
+// What the dtype would hold as a denormal becomes its smallest normal number; what rounds beyond
+// the largest (a normal's tail in fp8) becomes the mean.
 double tame(DType t, double v, double fallback) {
   const double least = smallest_normal(t);
   if (v != 0 && std::fabs(v) < least) return std::copysign(least, v);

@@ -1,5 +1,6 @@
-// The contents of an instance's inputs. Generated values depend only on (seed, input's name, dtype, dist,
-// element number): the same on every machine and for any order of generation. No NaN, Inf or denormal.
+// The contents of an instance's inputs. Generated values depend only on (seed, input's name, dtype,
+// dist, element number): the same on every machine and for any order of generation. No NaN, Inf or
+// denormal.
 #pragma once
 #include <cstddef>
 #include <cstdint>

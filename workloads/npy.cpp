@@ -23,7 +23,8 @@ std::vector<std::string> descriptors(DType t) {
     case DType::I8: return {"|i1"};
     case DType::U8: return {"|u1"};
     case DType::BF16: return {"<u2", "|V2"};
-    case DType::Fp8e4m3: case DType::Fp8e5m2: return {"|u1", "|V1"};
+    case DType::Fp8e4m3:
+    case DType::Fp8e5m2: return {"|u1", "|V1"};
     default: {
       const char kind = is_float(t) ? 'f' : is_unsigned(t) ? 'u' : 'i';
       return {fmt::format("<{}{}", kind, dtype_bytes(t))};
@@ -60,7 +61,9 @@ std::optional<std::vector<int64_t>> tuple(std::string_view s) {
   }
 }
 
-std::string shape_text(std::span<const int64_t> shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
+std::string shape_text(std::span<const int64_t> shape) {
+  return fmt::format("({})", fmt::join(shape, ", "));
+}
 
 }  // namespace
 
@@ -76,22 +79,26 @@ std::variant<std::vector<std::byte>, std::string> parse_npy(std::string_view fil
   const size_t data_at = 8 + width + length;
   if (data_at > file.size()) return fail("the header is cut off");
   const std::string_view header = file.substr(8 + width, length);
-  const auto descr = field(header, "descr"), order = field(header, "fortran_order"), dims = field(header, "shape");
+  const auto descr = field(header, "descr"), order = field(header, "fortran_order"),
+             dims = field(header, "shape");
   if (!descr || !order || !dims) return fail("the header lacks descr, fortran_order or shape");
   const std::vector<std::string> wanted = descriptors(dtype);
   const size_t close = descr->size() > 1 ? descr->find((*descr)[0], 1) : descr->npos;
   const std::string type(close == descr->npos ? *descr : descr->substr(1, close - 1));
   if (std::ranges::find(wanted, type) == wanted.end())
-    return fail(fmt::format("holds type '{}', {} needs {}", type, dtype_name(dtype), fmt::join(wanted, " or ")));
+    return fail(fmt::format("holds type '{}', {} needs {}", type, dtype_name(dtype),
+                            fmt::join(wanted, " or ")));
   const auto found = tuple(*dims);
   if (!found) return fail("the header's shape is malformed");
   if (!std::ranges::equal(*found, shape))
     return fail(fmt::format("has shape {}, the input {}", shape_text(*found), shape_text(shape)));
-  if (order->starts_with("True") && shape.size() > 1) return fail("is in Fortran order; save it in C order");
+  if (order->starts_with("True") && shape.size() > 1)
+    return fail("is in Fortran order; save it in C order");
   size_t bytes = static_cast<size_t>(dtype_bytes(dtype));
   for (int64_t d : shape) bytes *= static_cast<size_t>(d);
   if (file.size() - data_at != bytes)
-    return fail(fmt::format("holds {} bytes of data, its shape needs {}", file.size() - data_at, bytes));
+    return fail(
+        fmt::format("holds {} bytes of data, its shape needs {}", file.size() - data_at, bytes));
   std::vector<std::byte> out(bytes);
   if (bytes > 0) std::memcpy(out.data(), file.data() + data_at, bytes);
   return out;
@@ -110,8 +117,9 @@ std::variant<std::vector<std::byte>, std::string> read_npy(const std::string& pa
 }
 
 std::string npy_text(std::span<const std::byte> data, DType dtype, std::span<const int64_t> shape) {
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descriptors(dtype)[0],
-                                   fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                  descriptors(dtype)[0], fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   // The data starts at a multiple of 64, the header ends in a newline.
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';

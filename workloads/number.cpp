@@ -33,13 +33,15 @@ NumberResult on_integers(Operator op, const Number& x, const Number& y) {
     case Operator::Div:
       if (b == 0) return std::string("division by zero");
       return Number::of(static_cast<double>(a) / static_cast<double>(b));
-    case Operator::FloorDiv: case Operator::Mod:
+    case Operator::FloorDiv:
+    case Operator::Mod:
       if (b == 0) return std::string("division by zero");
       if (b == -1 && a == std::numeric_limits<int64_t>::min())
         return op == Operator::Mod ? NumberResult(Number::of(int64_t{0})) : overflow();
       return Number::of(op == Operator::Mod ? floor_mod(a, b) : floor_div(a, b));
     case Operator::Pow:
-      return b >= 0 ? integer_power(a, b) : Number::of(std::pow(static_cast<double>(a), static_cast<double>(b)));
+      return b >= 0 ? integer_power(a, b)
+                    : Number::of(std::pow(static_cast<double>(a), static_cast<double>(b)));
     case Operator::Or: r = a | b; break;
     case Operator::Xor: r = a ^ b; break;
     case Operator::And: r = a & b; break;
@@ -112,12 +114,16 @@ std::variant<Number, Diagnostic> evaluate(const Program& p, int root, const Para
           names.push_back(param.first);
         }
         if (!found)
-          return Diagnostic{e.at, fmt::format("unknown param '{}'{}", e.text, did_you_mean(e.text, names)),
-                            names.empty() ? "an integer; there are no params" : "an integer or a param: " + one_of(names)};
+          return Diagnostic{
+              e.at, fmt::format("unknown param '{}'{}", e.text, did_you_mean(e.text, names)),
+              names.empty() ? "an integer; there are no params"
+                            : "an integer or a param: " + one_of(names)};
         r = Number::of(found->second);
         break;
       }
-      default: return Diagnostic{e.at, fmt::format("'{}' has no place here", print(p, static_cast<int>(i))), "a number"};
+      default:
+        return Diagnostic{
+            e.at, fmt::format("'{}' has no place here", print(p, static_cast<int>(i))), "a number"};
     }
     if (const auto* why = std::get_if<std::string>(&r)) return Diagnostic{e.at, *why, ""};
     done[i] = std::get<Number>(r);

@@ -1,5 +1,6 @@
-// Numbers of the compute language before they meet a tensor: literals, params, and arithmetic on them.
-// Integers are 64-bit and never wrap; what would leave 64 bits is refused. Semantics are Python's.
+// Numbers of the compute language before they meet a tensor: literals, params, and arithmetic on
+// them. Integers are 64-bit and never wrap; what would leave 64 bits is refused. Semantics are
+// Python's.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -15,7 +15,8 @@ std::string number_text(double v) {
   return s;
 }
 
-std::string list_text(const std::vector<std::string>& done, const std::vector<int>& args, size_t from) {
+std::string list_text(const std::vector<std::string>& done, const std::vector<int>& args,
+                      size_t from) {
   std::string s;
   for (size_t i = from; i < args.size(); i++)
     s += (i == from ? "" : ", ") + done[static_cast<size_t>(args[i])];
@@ -23,7 +24,9 @@ std::string list_text(const std::vector<std::string>& done, const std::vector<in
 }
 
 std::string expr_text(const Expr& e, std::vector<std::string>& done) {
-  const auto arg = [&](size_t i) -> const std::string& { return done[static_cast<size_t>(e.args[i])]; };
+  const auto arg = [&](size_t i) -> const std::string& {
+    return done[static_cast<size_t>(e.args[i])];
+  };
   switch (e.kind) {
     case ExprKind::Int: return fmt::format("{}", e.integer);
     case ExprKind::Float: return number_text(e.number);
@@ -68,7 +71,9 @@ std::vector<std::string> texts(const Program& p, int first, int last) {
 
 }  // namespace
 
-std::string print(const Program& p, int node) { return texts(p, 0, node)[static_cast<size_t>(node)]; }
+std::string print(const Program& p, int node) {
+  return texts(p, 0, node)[static_cast<size_t>(node)];
+}
 
 std::string print(const Program& p) {
   std::string out;

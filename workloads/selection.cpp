@@ -43,8 +43,10 @@ std::vector<std::string> files_of(const std::string& path, std::vector<WorkloadE
     it.increment(e);
   }
   std::ranges::sort(files);
-  if (e) errors.push_back(whole_file(path, "cannot read the directory: " + e.message()));
-  else if (files.empty()) errors.push_back(whole_file(path, "no .toml file in the directory"));
+  if (e)
+    errors.push_back(whole_file(path, "cannot read the directory: " + e.message()));
+  else if (files.empty())
+    errors.push_back(whole_file(path, "no .toml file in the directory"));
   return files;
 }
 
@@ -75,7 +77,8 @@ bool matches_glob(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
 }
 
-Selection select(const std::vector<std::string>& arguments, const std::vector<ParamOverride>& overrides) {
+Selection select(const std::vector<std::string>& arguments,
+                 const std::vector<ParamOverride>& overrides) {
   Selection out;
   std::set<std::string> known_params;
   std::set<std::pair<std::string, std::string>> taken;  // file, instance
@@ -84,7 +87,8 @@ Selection select(const std::vector<std::string>& arguments, const std::vector<Pa
     if (!is_workload_argument(argument)) {
       std::error_code ignored;
       const bool there = fs::exists(path, ignored);
-      out.errors.push_back(whole_file(path, there ? "not a workload file" : "no such file or directory",
+      out.errors.push_back(whole_file(path,
+                                      there ? "not a workload file" : "no such file or directory",
                                       "a .toml file, a directory or FILE:INSTANCE-GLOB"));
       continue;
     }
@@ -118,14 +122,17 @@ Selection select(const std::vector<std::string>& arguments, const std::vector<Pa
       }
     }
     if (!any && read && !glob.empty())
-      out.errors.push_back(whole_file(path, fmt::format("no instance matches '{}'{}", glob, did_you_mean(glob, names)),
-                                      names.empty() ? "" : fmt::format("a glob of names like '{}'", names.front())));
+      out.errors.push_back(whole_file(
+          path, fmt::format("no instance matches '{}'{}", glob, did_you_mean(glob, names)),
+          names.empty() ? "" : fmt::format("a glob of names like '{}'", names.front())));
   }
   const std::vector<std::string> params(known_params.begin(), known_params.end());
   if (out.errors.empty())
     for (const ParamOverride& o : overrides)
       if (!known_params.contains(o.name))
-        out.errors.push_back(whole_file("--param", fmt::format("no selected workload has a param '{}'{}", o.name, did_you_mean(o.name, params)),
+        out.errors.push_back(whole_file("--param",
+                                        fmt::format("no selected workload has a param '{}'{}",
+                                                    o.name, did_you_mean(o.name, params)),
                                         params.empty() ? "" : one_of(params)));
   return out;
 }

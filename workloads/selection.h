@@ -1,5 +1,5 @@
-// From the WORKLOAD arguments of a command to instances: a .toml file, a directory (its .toml files,
-// recursively, by name), or FILE:INSTANCE-GLOB.
+// From the WORKLOAD arguments of a command to instances: a .toml file, a directory (its .toml
+// files, recursively, by name), or FILE:INSTANCE-GLOB.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,7 +18,8 @@ struct Selection {
 bool is_workload_argument(const std::string& argument);
 
 /// Reads, expands and selects. An override of a param that no selected workload has is an error.
-Selection select(const std::vector<std::string>& arguments, const std::vector<ParamOverride>& overrides = {});
+Selection select(const std::vector<std::string>& arguments,
+                 const std::vector<ParamOverride>& overrides = {});
 
 /// `*`, `?` and `[...]`; `*` also matches '/' and ','.
 bool matches_glob(const std::string& glob, const std::string& name);

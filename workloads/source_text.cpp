@@ -17,8 +17,10 @@ class Cursor {
   SourcePos at() const { return at_; }
   void skip(size_t n) {
     while (n-- > 0 && i_ < s_.size()) {
-      if (s_[i_] == '\n') at_ = {at_.line + 1, 1};
-      else if (i_ + 1 >= s_.size() || !continues(s_[i_ + 1])) at_.column++;
+      if (s_[i_] == '\n')
+        at_ = {at_.line + 1, 1};
+      else if (i_ + 1 >= s_.size() || !continues(s_[i_ + 1]))
+        at_.column++;
       i_++;
     }
   }
@@ -86,7 +88,8 @@ void decode(Cursor& c, std::string& text, std::vector<SourcePos>& at) {
         case 'f': put("\f", p); break;
         case '"': put("\"", p); break;
         case '\\': put("\\", p); break;
-        case 'u': case 'U': {
+        case 'u':
+        case 'U': {
           uint32_t v = 0;
           for (int k = e == 'u' ? 4 : 8; k > 0; k--, c.skip(1)) {
             const char h = c.peek();
@@ -96,7 +99,8 @@ void decode(Cursor& c, std::string& text, std::vector<SourcePos>& at) {
           break;
         }
         default:  // a line-ending backslash swallows white space up to the next text
-          while (!c.done() && (c.peek() == ' ' || c.peek() == '\t' || c.peek() == '\r' || c.peek() == '\n'))
+          while (!c.done() &&
+                 (c.peek() == ' ' || c.peek() == '\t' || c.peek() == '\r' || c.peek() == '\n'))
             c.skip(1);
       }
       continue;
@@ -120,7 +124,8 @@ SourceText::SourceText(std::string_view plain) : text_(plain) {
   for (size_t i = 0; i <= plain.size(); i++, c.skip(1)) at_.push_back(c.at());
 }
 
-SourceText::SourceText(std::string_view file, SourcePos begin, std::string_view value) : text_(value) {
+SourceText::SourceText(std::string_view file, SourcePos begin, std::string_view value)
+    : text_(value) {
   Cursor c(file.substr(offset_of(file, begin)), begin);
   std::string decoded;
   decode(c, decoded, at_);
@@ -131,7 +136,8 @@ SourceText::SourceText(std::string_view file, SourcePos begin, std::string_view 
 SourceText SourceText::sub(size_t begin, size_t end) const {
   SourceText s;
   s.text_ = text_.substr(begin, end - begin);
-  s.at_.assign(at_.begin() + static_cast<std::ptrdiff_t>(begin), at_.begin() + static_cast<std::ptrdiff_t>(end) + 1);
+  s.at_.assign(at_.begin() + static_cast<std::ptrdiff_t>(begin),
+               at_.begin() + static_cast<std::ptrdiff_t>(end) + 1);
   return s;
 }
 

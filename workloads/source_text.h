@@ -1,5 +1,5 @@
-// A string of a workload file with the file position of every byte of its value: TOML strings come in four
-// notations, with escapes and trimmed newlines, and a message must point into the file.
+// A string of a workload file with the file position of every byte of its value: TOML strings come
+// in four notations, with escapes and trimmed newlines, and a message must point into the file.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,8 +14,8 @@ class SourceText {
   SourceText() : at_{{1, 1}} {}
   /// Text that is not inside TOML: starts at line 1, column 1.
   explicit SourceText(std::string_view plain);
-  /// The TOML string literal that starts (with its quotes) at `begin` of `file`. `value` is what the TOML
-  /// parser made of it; should it differ from this reading, every position is `begin`.
+  /// The TOML string literal that starts (with its quotes) at `begin` of `file`. `value` is what
+  /// the TOML parser made of it; should it differ from this reading, every position is `begin`.
   SourceText(std::string_view file, SourcePos begin, std::string_view value);
 
   const std::string& text() const { return text_; }

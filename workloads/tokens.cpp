@@ -13,9 +13,9 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-constexpr std::string_view symbols[] = {"...", "**", "//", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%",
-                                        "@",   "<",  ">",  "=",  "&",  "|",  "^",  "~", "(", ")", "[", "]",
-                                        ",",   ":"};
+constexpr std::string_view symbols[] = {"...", "**", "//", "<=", ">=", "==", "!=", "+", "-",
+                                        "*",   "/",  "%",  "@",  "<",  ">",  "=",  "&", "|",
+                                        "^",   "~",  "(",  ")",  "[",  "]",  ",",  ":"};
 
 class Tokenizer {
  public:
@@ -65,7 +65,8 @@ class Tokenizer {
     if (hex) i_ += 2;
     const auto digits = [&] {
       const auto digit = [&](char c) {
-        return c == '_' || is_digit(c) || (hex && std::isxdigit(static_cast<unsigned char>(c)) != 0);
+        return c == '_' || is_digit(c) ||
+               (hex && std::isxdigit(static_cast<unsigned char>(c)) != 0);
       };
       while (i_ < s_.size() && digit(s_[i_])) i_++;
     };
@@ -81,7 +82,8 @@ class Tokenizer {
         digits();
       }
     }
-    while (i_ < s_.size() && (is_letter(s_[i_]) || is_digit(s_[i_]))) i_++;  // 2x is one bad word, not two
+    while (i_ < s_.size() && (is_letter(s_[i_]) || is_digit(s_[i_])))
+      i_++;  // 2x is one bad word, not two
     const std::string word = s_.substr(begin, i_ - begin);
     if (word.find("__") != word.npos || word.back() == '_')
       return bad(begin, fmt::format("malformed number '{}'", word));
@@ -89,17 +91,20 @@ class Tokenizer {
     for (char c : word)
       if (c != '_') plain += c;
     const char *first = plain.data() + (hex ? 2 : 0), *last = plain.data() + plain.size();
-    if (!real && !hex && plain.size() > 1 && plain[0] == '0' && plain.find_first_not_of('0') != plain.npos)
+    if (!real && !hex && plain.size() > 1 && plain[0] == '0' &&
+        plain.find_first_not_of('0') != plain.npos)
       return bad(begin, fmt::format("malformed number '{}': leading zeros", word));
     Token t;
     t.at = source_.at(begin), t.text = word;
     t.kind = real ? Token::Kind::Float : Token::Kind::Int;
-    const auto r = real ? std::from_chars(first, last, t.number) : std::from_chars(first, last, t.integer, hex ? 16 : 10);
+    const auto r = real ? std::from_chars(first, last, t.number)
+                        : std::from_chars(first, last, t.integer, hex ? 16 : 10);
     if (r.ec == std::errc::result_out_of_range) {
       // A float below the smallest is zero like everywhere; one above the largest is a slip.
       if (!real) return bad(begin, fmt::format("integer '{}' does not fit 64 bits", word));
       t.number = std::strtod(plain.c_str(), nullptr);
-      if (std::isinf(t.number)) return bad(begin, fmt::format("number '{}' is out of range; infinity is 'inf'", word));
+      if (std::isinf(t.number))
+        return bad(begin, fmt::format("number '{}' is out of range; infinity is 'inf'", word));
     } else if (r.ec != std::errc{} || r.ptr != last) {
       return bad(begin, fmt::format("malformed number '{}'", word));
     }
@@ -128,8 +133,9 @@ class Tokenizer {
     while (i_ < s_.size() && (static_cast<unsigned char>(s_[i_]) & 0xC0) == 0x80) i_++;
     const std::string c = s_.substr(begin, i_ - begin);
     const bool printable = static_cast<unsigned char>(c[0]) >= 0x20 && c[0] != 0x7f;
-    bad(begin, printable ? fmt::format("unexpected character '{}'", c)
-                         : fmt::format("unexpected character 0x{:02x}", static_cast<unsigned char>(c[0])));
+    bad(begin,
+        printable ? fmt::format("unexpected character '{}'", c)
+                  : fmt::format("unexpected character 0x{:02x}", static_cast<unsigned char>(c[0])));
   }
 
   const SourceText& source_;

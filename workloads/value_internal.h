@@ -1,4 +1,5 @@
-// Values of the compute language while a graph is built, and a call in progress. Private to the builder.
+// Values of the compute language while a graph is built, and a call in progress. Private to the
+// builder.
 #pragma once
 #include <optional>
 #include <string>
@@ -34,13 +35,15 @@ UOp as_operand(const Value& v);
 struct Span {
   int64_t first, count, step;
 };
-Span resolve_slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step, int64_t n);
+Span resolve_slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step,
+                   int64_t n);
 UOp take_span(TensorOps& ops, UOp x, size_t axis, const Span& s);
 
 struct Function;
 
-/// One call: its bound arguments, and the first mistake found in them. Accessors of arguments of a wrong
-/// kind record it and return something harmless; the result of a call with a mistake is not used.
+/// One call: its bound arguments, and the first mistake found in them. Accessors of arguments of a
+/// wrong kind record it and return something harmless; the result of a call with a mistake is not
+/// used.
 class Call {
  public:
   Call(TensorOps& ops_, const Function& function, SourcePos at, std::vector<Value> args);
@@ -55,7 +58,8 @@ class Call {
   double real(std::string_view name, double fallback);
   bool flag(std::string_view name, bool fallback);
   Ints integers(std::string_view name);  // a list, or one integer
-  TensorOps::Axes axes(std::string_view name, std::optional<int64_t> fallback);  // all without a fallback
+  TensorOps::Axes axes(std::string_view name,
+                       std::optional<int64_t> fallback);  // all without a fallback
   DType type(std::string_view name);
   std::vector<UOp> rest();  // the arguments of a variadic parameter
   void fail(SourcePos at, std::string message, std::string expected = "");
@@ -81,7 +85,8 @@ struct Function {
 };
 const Function* find_function(std::string_view name);
 /// Binds arguments to parameters: by position, then by keyword.
-std::variant<std::vector<Value>, Diagnostic> bind(const Function& f, SourcePos at, std::vector<Value> positional,
+std::variant<std::vector<Value>, Diagnostic> bind(const Function& f, SourcePos at,
+                                                  std::vector<Value> positional,
                                                   std::vector<std::pair<Keyword, Value>> keywords);
 
 }  // namespace beamline::workloads

@@ -4,16 +4,25 @@
 #include <cmath>
 
 #include <fmt/format.h>
+// toml++ states as facts things that bad input breaks (`[(`) and tests right after; without NDEBUG
+// it would abort there, with NDEBUG clang would assume them. Turned off, its own tests report the
+// error.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include "workloads/dist.h"
 
 namespace beamline::workloads {
 namespace {
 
-SourcePos pos(const toml::source_position& p) { return {static_cast<int>(p.line), static_cast<int>(p.column)}; }
+SourcePos pos(const toml::source_position& p) {
+  return {static_cast<int>(p.line), static_cast<int>(p.column)};
+}
 SourcePos pos(const toml::node& n) { return pos(n.source().begin); }
 
 std::string_view type_text(const toml::node& n) {
@@ -36,7 +45,8 @@ struct Entry {
 // toml++ sorts keys; a user's order is that of their positions.
 std::vector<Entry> in_file_order(const toml::table& t) {
   std::vector<Entry> out;
-  for (const auto& [key, value] : t) out.push_back({std::string(key.str()), pos(key.source().begin), &value});
+  for (const auto& [key, value] : t)
+    out.push_back({std::string(key.str()), pos(key.source().begin), &value});
   std::ranges::stable_sort(out, {}, &Entry::at);
   return out;
 }
@@ -54,33 +64,44 @@ class Reader {
     }
     for (const Entry& e : in_file_order(parsed.table())) {
       if (e.key != "workload") {
-        error(e.at, e.key, fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, {"workload"})),
+        error(e.at, e.key,
+              fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, {"workload"})),
               "[[workload]] tables only");
         continue;
       }
       const toml::array* list = e.value->as_array();
-      if (!list || list->empty() || !std::ranges::all_of(*list, [](const toml::node& n) { return n.is_table(); })) {
-        error(e.at, "workload", fmt::format("'workload' is {}", type_text(*e.value)), "[[workload]] tables");
+      if (!list || list->empty() ||
+          !std::ranges::all_of(*list, [](const toml::node& n) { return n.is_table(); })) {
+        error(e.at, "workload", fmt::format("'workload' is {}", type_text(*e.value)),
+              "[[workload]] tables");
         continue;
       }
       for (const toml::node& n : *list) workload(*n.as_table());
     }
-    if (out_.errors.empty() && out_.workloads.empty()) error({1, 1}, "", "no workload", "at least one [[workload]] table");
-    std::ranges::stable_sort(out_.errors, {}, [](const WorkloadError& e) { return SourcePos{e.line, e.column}; });
+    if (out_.errors.empty() && out_.workloads.empty())
+      error({1, 1}, "", "no workload", "at least one [[workload]] table");
+    std::ranges::stable_sort(out_.errors, {}, [](const WorkloadError& e) {
+      return SourcePos{e.line, e.column};
+    });
     return std::move(out_);
   }
 
  private:
-  void error(SourcePos at, const std::string& field, std::string message, std::string expected = "") {
-    out_.errors.push_back({file_, at.line, at.column, field, std::move(message), std::move(expected)});
+  void error(SourcePos at, const std::string& field, std::string message,
+             std::string expected = "") {
+    out_.errors.push_back(
+        {file_, at.line, at.column, field, std::move(message), std::move(expected)});
   }
   void errors(const std::vector<Diagnostic>& list, const std::string& field) {
     for (const Diagnostic& d : list) out_.errors.push_back(located(d, file_, field));
   }
   void wrong_type(const Entry& e, const std::string& field, std::string expected) {
-    error(pos(*e.value), field, fmt::format("'{}' is {}", e.key, type_text(*e.value)), std::move(expected));
+    error(pos(*e.value), field, fmt::format("'{}' is {}", e.key, type_text(*e.value)),
+          std::move(expected));
   }
-  SourceText source(const toml::node& n) const { return SourceText(text_, pos(n), n.as_string()->get()); }
+  SourceText source(const toml::node& n) const {
+    return SourceText(text_, pos(n), n.as_string()->get());
+  }
 
   void workload(const toml::table& t) {
     WorkloadDef w;
@@ -92,22 +113,27 @@ class Reader {
     const std::string prefix = w.name.empty() ? "workload" : w.name;
     for (const Entry& e : entries) entry(e, prefix + "." + e.key, w);
     for (const char* required : {"name", "inputs", "compute"})
-      if (!t.contains(required)) error(w.at, prefix, fmt::format("key '{}' is missing", required), required_text(required));
+      if (!t.contains(required))
+        error(w.at, prefix, fmt::format("key '{}' is missing", required), required_text(required));
     for (const InputDef& in : w.inputs)
       for (const ParamDef& p : w.params)
         if (p.name == in.name)
-          error(in.at, prefix + ".inputs." + in.name, fmt::format("'{}' is a param already", in.name), "another name");
+          error(in.at, prefix + ".inputs." + in.name,
+                fmt::format("'{}' is a param already", in.name), "another name");
     if (w.zip) check_zip(w, prefix);
     out_.workloads.push_back(std::move(w));
   }
 
   static std::string required_text(std::string_view key) {
-    return key == "name" ? "name = \"...\"" : key == "inputs" ? "inputs = { a = \"f32[M, K]\" }" : "compute = '''...'''";
+    return key == "name"     ? "name = \"...\""
+           : key == "inputs" ? "inputs = { a = \"f32[M, K]\" }"
+                             : "compute = '''...'''";
   }
 
   void entry(const Entry& e, const std::string& field, WorkloadDef& w) {
-    static const std::vector<std::string> keys = {"name",   "params", "expand", "inputs",    "compute",
-                                                  "weight", "repeat", "tags",   "tolerance", "math"};
+    static const std::vector<std::string> keys = {"name",      "params", "expand", "inputs",
+                                                  "compute",   "weight", "repeat", "tags",
+                                                  "tolerance", "math"};
     if (e.key == "name") return;
     if (e.key == "params") return params(e, field, w);
     if (e.key == "inputs") return inputs(e, field, w);
@@ -117,7 +143,8 @@ class Reader {
     if (e.key == "repeat") {
       const auto v = e.value->is_integer() ? e.value->value<int64_t>() : std::nullopt;
       if (!v) return wrong_type(e, field, "an integer >= 1");
-      if (*v < 1) return error(pos(*e.value), field, fmt::format("'repeat' is {}", *v), "an integer >= 1");
+      if (*v < 1)
+        return error(pos(*e.value), field, fmt::format("'repeat' is {}", *v), "an integer >= 1");
       w.repeat = *v;
     } else if (e.key == "tolerance") {
       double v = 0;
@@ -128,7 +155,8 @@ class Reader {
     } else if (e.key == "math") {
       w.relaxed = choice(e, field, {"strict", "relaxed"}) == "relaxed";
     } else {
-      error(e.at, field, fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, keys)), one_of(keys));
+      error(e.at, field, fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, keys)),
+            one_of(keys));
     }
   }
 
@@ -139,23 +167,28 @@ class Reader {
     const bool plain = !n.empty() && std::ranges::all_of(n, [](unsigned char c) {
       return (std::isalnum(c) && c < 128) || c == '_' || c == '-' || c == '.';
     });
-    if (!plain) return error(pos(*e.value), "workload.name", fmt::format("name '{}' is not a plain word", n),
-                             "letters, digits, '_', '-' and '.'");
+    if (!plain)
+      return error(pos(*e.value), "workload.name", fmt::format("name '{}' is not a plain word", n),
+                   "letters, digits, '_', '-' and '.'");
     for (const WorkloadDef& o : out_.workloads)
       if (o.name == n)
-        return error(pos(*e.value), n, fmt::format("workload '{}' is defined twice, first at line {}", n, o.at.line),
+        return error(pos(*e.value), n,
+                     fmt::format("workload '{}' is defined twice, first at line {}", n, o.at.line),
                      "a unique name");
     w.name = n;
   }
 
-  void real(const Entry& e, const std::string& field, double lowest, const std::string& expected, double& out) {
+  void real(const Entry& e, const std::string& field, double lowest, const std::string& expected,
+            double& out) {
     if (!e.value->is_number()) return wrong_type(e, field, expected);
     const double v = e.value->value<double>().value_or(0);
-    if (!std::isfinite(v) || v < lowest) return error(pos(*e.value), field, fmt::format("'{}' is {}", e.key, v), expected);
+    if (!std::isfinite(v) || v < lowest)
+      return error(pos(*e.value), field, fmt::format("'{}' is {}", e.key, v), expected);
     out = v;
   }
 
-  std::string choice(const Entry& e, const std::string& field, const std::vector<std::string>& options) {
+  std::string choice(const Entry& e, const std::string& field,
+                     const std::vector<std::string>& options) {
     const auto quoted = [&] {
       std::vector<std::string> q;
       for (const std::string& o : options) q.push_back('"' + o + '"');
@@ -164,7 +197,9 @@ class Reader {
     const toml::value<std::string>* s = e.value->as_string();
     if (!s) return wrong_type(e, field, quoted()), "";
     if (std::ranges::find(options, s->get()) == options.end())
-      error(pos(*e.value), field, fmt::format("unknown value '{}'{}", s->get(), did_you_mean(s->get(), options)), quoted());
+      error(pos(*e.value), field,
+            fmt::format("unknown value '{}'{}", s->get(), did_you_mean(s->get(), options)),
+            quoted());
     return s->get();
   }
 
@@ -172,16 +207,22 @@ class Reader {
     const toml::array* list = e.value->as_array();
     if (!list) return wrong_type(e, field, "an array of strings");
     for (const toml::node& n : *list) {
-      if (n.is_string()) w.tags.push_back(n.as_string()->get());
-      else error(pos(n), field, fmt::format("a tag is {}", type_text(n)), "a string");
+      if (n.is_string())
+        w.tags.push_back(n.as_string()->get());
+      else
+        error(pos(n), field, fmt::format("a tag is {}", type_text(n)), "a string");
     }
   }
 
   bool usable_name(const Entry& e, const std::string& field, std::string_view what) {
     if (!is_identifier(e.key))
-      return error(e.at, field, fmt::format("{} '{}' is not a name", what, e.key), "letters, digits and '_'"), false;
+      return error(e.at, field, fmt::format("{} '{}' is not a name", what, e.key),
+                   "letters, digits and '_'"),
+             false;
     if (is_reserved(e.key))
-      return error(e.at, field, fmt::format("'{}' is reserved and cannot name {}", e.key, what), "another name"), false;
+      return error(e.at, field, fmt::format("'{}' is reserved and cannot name {}", e.key, what),
+                   "another name"),
+             false;
     return true;
   }
 
@@ -194,14 +235,17 @@ class Reader {
       if (!usable_name(p, f, "a param")) continue;
       ParamDef d{p.key, p.at, {}, p.value->is_array()};
       const auto add = [&](const toml::node& n) {
-        if (!n.is_integer()) return error(pos(n), f, fmt::format("a value of '{}' is {}", p.key, type_text(n)), expected);
+        if (!n.is_integer())
+          return error(pos(n), f, fmt::format("a value of '{}' is {}", p.key, type_text(n)),
+                       expected);
         d.values.push_back(n.as_integer()->get());
       };
       if (const toml::array* list = p.value->as_array()) {
         for (const toml::node& n : *list) add(n);
         if (list->empty()) error(pos(*list), f, fmt::format("'{}' has no values", p.key), expected);
       } else if (p.key == "expand" && p.value->is_string()) {
-        error(p.at, f, "'expand' stands among the params", "it beside 'params', as a key of the workload");
+        error(p.at, f, "'expand' stands among the params",
+              "it beside 'params', as a key of the workload");
       } else {
         add(*p.value);
       }
@@ -216,7 +260,8 @@ class Reader {
       if (!first) first = &p;
       if (p.values.size() != first->values.size())
         error(p.at, prefix + ".params." + p.name,
-              fmt::format("'{}' has {} values, '{}' has {}", p.name, p.values.size(), first->name, first->values.size()),
+              fmt::format("'{}' has {} values, '{}' has {}", p.name, p.values.size(), first->name,
+                          first->values.size()),
               "arrays of one length with expand = \"zip\"");
     }
   }
@@ -229,9 +274,12 @@ class Reader {
       if (!usable_name(i, f, "an input")) continue;
       InputDef d;
       d.name = i.key, d.at = i.at;
-      if (i.value->is_string()) type(*i.value, f, d);
-      else if (i.value->is_table()) input_table(i, f, d);
-      else wrong_type(i, f, "\"dtype[dims]\" or { dtype = \"...\", dist = \"...\" }");
+      if (i.value->is_string())
+        type(*i.value, f, d);
+      else if (i.value->is_table())
+        input_table(i, f, d);
+      else
+        wrong_type(i, f, "\"dtype[dims]\" or { dtype = \"...\", dist = \"...\" }");
       w.inputs.push_back(std::move(d));
     }
   }
@@ -243,16 +291,21 @@ class Reader {
     for (const Entry& e : in_file_order(t)) {
       const std::string f = field + "." + e.key;
       if (e.key == "const") {
-        if (!e.value->is_boolean()) wrong_type(e, f, "true or false");
-        else d.constant = e.value->as_boolean()->get();
+        if (!e.value->is_boolean())
+          wrong_type(e, f, "true or false");
+        else
+          d.constant = e.value->as_boolean()->get();
       } else if (e.key == "dtype" || e.key == "dist") {
-        if (!e.value->is_string()) wrong_type(e, f, e.key == "dtype" ? "\"dtype[dims]\"" : dist_grammar());
+        if (!e.value->is_string())
+          wrong_type(e, f, e.key == "dtype" ? "\"dtype[dims]\"" : dist_grammar());
       } else {
-        error(e.at, f, fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, keys)), one_of(keys));
+        error(e.at, f, fmt::format("unknown key '{}'{}", e.key, did_you_mean(e.key, keys)),
+              one_of(keys));
       }
     }
     if (const toml::node* n = t.get("dtype"); n && n->is_string()) type(*n, field + ".dtype", d);
-    if (const toml::node* n = t.get("dist"); n && n->is_string()) errors(parse_dist(source(*n), d), field + ".dist");
+    if (const toml::node* n = t.get("dist"); n && n->is_string())
+      errors(parse_dist(source(*n), d), field + ".dist");
   }
 
   void type(const toml::node& n, const std::string& field, InputDef& d) {
@@ -260,8 +313,12 @@ class Reader {
     d.type_at = d.dist_at = t.at;
     errors(t.errors, field);
     if (t.errors.empty()) {
-      if (const auto known = storable_dtype(t.dtype)) d.dtype = *known;
-      else error(t.at, field, fmt::format("unknown dtype '{}'{}", t.dtype, did_you_mean(t.dtype, dtype_names())), one_of(dtype_names()));
+      if (const auto known = storable_dtype(t.dtype))
+        d.dtype = *known;
+      else
+        error(t.at, field,
+              fmt::format("unknown dtype '{}'{}", t.dtype, did_you_mean(t.dtype, dtype_names())),
+              one_of(dtype_names()));
     }
     d.dims = std::move(t.dims);
     default_dist(d);
@@ -281,6 +338,8 @@ class Reader {
 
 }  // namespace
 
-LoadedFile parse_workload_file(const std::string& file, std::string_view toml) { return Reader(file, toml).run(); }
+LoadedFile parse_workload_file(const std::string& file, std::string_view toml) {
+  return Reader(file, toml).run();
+}
 
 }  // namespace beamline::workloads

@@ -1,6 +1,7 @@
-// Workload files: TOML text to definitions, definitions to instances. Everything that does not depend on
-// the values of params is checked here; what does (dims, bounds of inputs) is checked by expand(); shapes
-// and types of the computation are checked by build() in builder.h. All mistakes found are returned.
+// Workload files: TOML text to definitions, definitions to instances. Everything that does not
+// depend on the values of params is checked here; what does (dims, bounds of inputs) is checked by
+// expand(); shapes and types of the computation are checked by build() in builder.h. All mistakes
+// found are returned.
 #pragma once
 #include <memory>
 #include <optional>
@@ -86,7 +87,8 @@ struct Instance {
   std::vector<std::string> tags;
   std::optional<double> tolerance;
   bool relaxed = false;
-  std::string content_hash;  // of what is computed on what: not of names, weight, repeat, tags, tolerance
+  std::string
+      content_hash;  // of what is computed on what: not of names, weight, repeat, tags, tolerance
 };
 
 /// `--param K=V`: replaces the values of a param the workload has.
@@ -97,8 +99,8 @@ struct ParamOverride {
 /// Reads "K=V" or "K=V1,V2"; the text says what is wrong.
 std::variant<ParamOverride, std::string> parse_param_override(std::string_view text);
 
-/// The instances of a definition: the product of its params' values, the last param fastest, or their rows
-/// with expand = "zip". Overrides of params that it does not have are ignored.
+/// The instances of a definition: the product of its params' values, the last param fastest, or
+/// their rows with expand = "zip". Overrides of params that it does not have are ignored.
 std::vector<Instance> expand(const WorkloadDef& def, const std::vector<ParamOverride>& overrides,
                              std::vector<WorkloadError>& errors);
 

@@ -16,7 +16,8 @@ std::variant<CodeBlob, std::string> CodeBlob::map(std::string_view code, uint64_
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (code.size() + page - 1) / page * page;
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap of a kernel");
+  if (base == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "mmap of a kernel");
   std::memset(base, 0xCC, bytes);  // int3: running off the code stops at once
   std::memcpy(base, code.data(), code.size());
   if (mprotect(base, bytes, PROT_READ | PROT_EXEC) != 0) {

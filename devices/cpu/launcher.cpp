@@ -48,10 +48,13 @@ struct alignas(128) Launcher::Helper {
     posted.notify_one();
   }
   void wait() const {
-    for (int spin = 0; done.load(std::memory_order_acquire) != posted.load(std::memory_order_relaxed); spin++) {
+    for (int spin = 0;
+         done.load(std::memory_order_acquire) != posted.load(std::memory_order_relaxed); spin++) {
       // Somebody else may sit on the helper's PU; give way in the long run.
-      if (spin < kSpins) relax();
-      else std::this_thread::yield();
+      if (spin < kSpins)
+        relax();
+      else
+        std::this_thread::yield();
     }
   }
 
@@ -59,7 +62,8 @@ struct alignas(128) Launcher::Helper {
     bind_thread(pu);
     set_float_mode();
     for (uint32_t seen = 0;; seen++) {
-      for (int spin = 0; spin < kSpins && posted.load(std::memory_order_acquire) == seen; spin++) relax();
+      for (int spin = 0; spin < kSpins && posted.load(std::memory_order_acquire) == seen; spin++)
+        relax();
       posted.wait(seen, std::memory_order_acquire);
       if (job.kernel == nullptr) return;
       job.run();

@@ -1,5 +1,6 @@
-// Calls kernels: one call per core id, on threads bound to the PUs of the device. Threads are started
-// when a kernel first needs them, spin while a session runs and sleep otherwise. One caller at a time.
+// Calls kernels: one call per core id, on threads bound to the PUs of the device. Threads are
+// started when a kernel first needs them, spin while a session runs and sleep otherwise. One caller
+// at a time.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -27,8 +28,8 @@ class Launcher {
   std::vector<std::unique_ptr<Helper>> helpers_;  // helper i runs on pus_[i + 1]
 };
 
-/// Denormals are numbers, rounding is to nearest, no exception traps: every thread that runs kernels
-/// calls this first. Returns the value of MXCSR (0 where there is none).
+/// Denormals are numbers, rounding is to nearest, no exception traps: every thread that runs
+/// kernels calls this first. Returns the value of MXCSR (0 where there is none).
 uint32_t set_float_mode();
 
 }  // namespace beamline

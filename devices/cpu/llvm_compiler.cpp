@@ -84,17 +84,22 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const IrOptions& options, std:
   if (!options.features.empty()) features += (features.empty() ? "" : ",") + options.features;
   llvm::TargetOptions to;
   to.AllowFPOpFusion = llvm::FPOpFusion::Fast;
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, cpu, features, to, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  if (machine == nullptr) error = "no code generator for " + triple;
-  else if (!machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) error = "unknown cpu " + cpu, machine.reset();
+  to.TrapUnreachable = true;  // instead of running into what lies behind
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, cpu, features, to, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (machine == nullptr)
+    error = "no code generator for " + triple;
+  else if (!machine->getMCSubtargetInfo()->isCPUStringValid(cpu))
+    error = "unknown cpu " + cpu, machine.reset();
   return machine;
 }
 
 // Nothing but the entry is seen from outside, so no access goes through a table of addresses.
 std::string make_private(llvm::Module& module, const std::string& entry) {
   const llvm::Function* found = module.getFunction(entry);
-  if (found == nullptr || found->isDeclaration()) return fmt::format("no function @{} is defined", entry);
+  if (found == nullptr || found->isDeclaration())
+    return fmt::format("no function @{} is defined", entry);
   const llvm::FunctionType* type = found->getFunctionType();
   if (!type->getReturnType()->isVoidTy() || type->getNumParams() != 2 || type->isVarArg() ||
       !type->getParamType(0)->isPointerTy() || !type->getParamType(1)->isIntegerTy(64)) {
@@ -103,7 +108,8 @@ std::string make_private(llvm::Module& module, const std::string& entry) {
   for (llvm::GlobalValue& v : module.global_values()) {
     if (v.isDeclaration()) continue;
     if (&v == found) v.setVisibility(llvm::GlobalValue::DefaultVisibility);
-    v.setLinkage(&v == found ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage);
+    v.setLinkage(&v == found ? llvm::GlobalValue::ExternalLinkage
+                             : llvm::GlobalValue::InternalLinkage);
     v.setDSOLocal(true);
   }
   return {};
@@ -181,7 +187,8 @@ std::string relocate(const llvm::object::ObjectFile& object, Layout& layout) {
       const std::string text = name->str();
       if (*section == object.section_end()) return fmt::format("unresolved symbol {}", text);
       const auto target = layout.base.find(static_cast<unsigned>((*section)->getIndex()));
-      if (target == layout.base.end()) return fmt::format("symbol {} is in a section that is not loaded", text);
+      if (target == layout.base.end())
+        return fmt::format("symbol {} is in a section that is not loaded", text);
       const uint64_t type = r.getType();
       const uint64_t size = type == llvm::ELF::R_X86_64_PC64 ? 8 : 4;
       if (type != llvm::ELF::R_X86_64_PC32 && type != llvm::ELF::R_X86_64_PLT32 && size != 8) {
@@ -191,8 +198,10 @@ std::string relocate(const llvm::object::ObjectFile& object, Layout& layout) {
       if (!addend) return llvm::toString(addend.takeError());
       const uint64_t place = where->second + r.getOffset();
       if (place + size > layout.code.size()) return "a relocation outside of its section";
-      const int64_t delta = static_cast<int64_t>(target->second + *value) + *addend - static_cast<int64_t>(place);
-      if (size == 4 && delta != static_cast<int32_t>(delta)) return fmt::format("{} is out of reach", text);
+      const int64_t delta =
+          static_cast<int64_t>(target->second + *value) + *addend - static_cast<int64_t>(place);
+      if (size == 4 && delta != static_cast<int32_t>(delta))
+        return fmt::format("{} is out of reach", text);
       std::memcpy(layout.code.data() + place, &delta, size);  // little endian
     }
   }
@@ -200,7 +209,8 @@ std::string relocate(const llvm::object::ObjectFile& object, Layout& layout) {
 }
 
 std::string link_object(const std::string& bytes, const std::string& entry, CompiledBlob& out) {
-  auto object = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel.o"));
+  auto object =
+      llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel.o"));
   if (!object) return llvm::toString(object.takeError());
   Layout layout;
   if (std::string error = lay_out(**object, layout); !error.empty()) return error;
@@ -221,7 +231,8 @@ std::string link_object(const std::string& bytes, const std::string& entry, Comp
 }
 
 // The whole way; the error text is empty on success.
-std::string compile(const std::string& ir, const std::string& entry, const IrOptions& options, CompiledBlob& out) {
+std::string compile(const std::string& ir, const std::string& entry, const IrOptions& options,
+                    CompiledBlob& out) {
   std::string error;
   const auto machine = make_machine(options, error);
   if (machine == nullptr) return error;

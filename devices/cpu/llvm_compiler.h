@@ -1,5 +1,6 @@
 // LLVM IR text to one position-independent blob of machine code. The only door to LLVM: nobody but
-// beamline-compile and tests links the library `beamline_llvm`. Calls may come from one thread at a time.
+// beamline-compile and tests links the library `beamline_llvm`. Calls may come from one thread at a
+// time.
 #pragma once
 #include <cstdint>
 #include <string>

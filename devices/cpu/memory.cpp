@@ -50,7 +50,8 @@ GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
       tail_(other.tail_) {}
 
 GuardedBuffer& GuardedBuffer::operator=(GuardedBuffer&& other) noexcept {
-  std::swap(base_, other.base_), std::swap(reserved_, other.reserved_), std::swap(data_, other.data_);
+  std::swap(base_, other.base_), std::swap(reserved_, other.reserved_),
+      std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_), std::swap(page_, other.page_), std::swap(tail_, other.tail_);
   return *this;
 }

@@ -1,5 +1,5 @@
-// A buffer for code that is not trusted: 2 MiB aligned and pre-faulted, a canary page on either side
-// (plus the slack up to the page end), and an inaccessible page beyond each canary.
+// A buffer for code that is not trusted: 2 MiB aligned and pre-faulted, a canary page on either
+// side (plus the slack up to the page end), and an inaccessible page beyond each canary.
 //   [no access][canary][ data ... slack][canary][no access]
 // Move only.
 #pragma once
@@ -11,7 +11,8 @@ namespace beamline {
 
 class GuardedBuffer {
  public:
-  /// `huge_pages` asks the system for them (madvise). Throws std::system_error when memory is refused.
+  /// `huge_pages` asks the system for them (madvise). Throws std::system_error when memory is
+  /// refused.
   GuardedBuffer(size_t bytes, bool huge_pages);
   GuardedBuffer(GuardedBuffer&& other) noexcept;
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept;

@@ -74,14 +74,18 @@ class Session {
     return sum / calls;
   }
 
-  double sample(const Contestant& c, int calls) { return plan_.cold ? cold(c, calls) : warm(c, calls); }
+  double sample(const Contestant& c, int calls) {
+    return plan_.cold ? cold(c, calls) : warm(c, calls);
+  }
 
-  // The smallest power of two of calls that lasts long enough; never more than one call once one does.
+  // The smallest power of two of calls that lasts long enough; never more than one call once one
+  // does.
   int find_calls(const Contestant& c, std::string& refused) {
     for (int calls = 1; calls <= kMaxCalls; calls *= 2) {
       if (sample(c, calls) * calls >= plan_.min_batch_ns) return calls;
     }
-    refused = fmt::format("{} calls last less than {} ns: below the resolution", kMaxCalls, plan_.min_batch_ns);
+    refused = fmt::format("{} calls last less than {} ns: below the resolution", kMaxCalls,
+                          plan_.min_batch_ns);
     return 0;
   }
 
@@ -113,8 +117,9 @@ class Session {
 
 }  // namespace
 
-SessionResult run_session(const Timer& timer, Launcher& launcher, const std::vector<Contestant>& contestants,
-                          void* const* buffers, const Spans& spans, const SessionPlan& plan) {
+SessionResult run_session(const Timer& timer, Launcher& launcher,
+                          const std::vector<Contestant>& contestants, void* const* buffers,
+                          const Spans& spans, const SessionPlan& plan) {
   SessionResult result;
   result.contestants.resize(contestants.size());
   std::vector<ContestantSamples>& all = result.contestants;
@@ -135,7 +140,8 @@ SessionResult run_session(const Timer& timer, Launcher& launcher, const std::vec
   std::vector<size_t> order(contestants.size());
   std::iota(order.begin(), order.end(), size_t{0});
   for (int sweep = 0; sweep < plan.sweeps; sweep++) {
-    // Fisher-Yates by hand: std::shuffle may differ between libraries, and orders are recorded by seed.
+    // Fisher-Yates by hand: std::shuffle may differ between libraries, and orders are recorded by
+    // seed.
     for (size_t i = order.size(); i > 1; i--) std::swap(order[i - 1], order[random() % i]);
     for (size_t position = 0; position < order.size(); position++) {
       ContestantSamples& s = all[order[position]];

@@ -1,6 +1,7 @@
 // The common sampling primitive: one session. In each sweep every contestant runs once, in random
 // order, with one untimed call (warm) or a flush of the buffers (cold) before each timed one. All
-// contestants share the buffers. Nothing here decides anything; it only refuses times that are none.
+// contestants share the buffers. Nothing here decides anything; it only refuses times that are
+// none.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,10 +22,10 @@ struct SessionPlan {
   int sweeps = 10;
   bool cold = false;
   double min_batch_ns = 20'000;  // a sample lasts at least this long
-  double kill_above_ns = 0;      // a contestant whose best is above this is sampled no more; 0 = never
-  int kill_after = 2;            // samples before that may happen
-  double floor_ns = 0;           // a time per call below this is no time (the roofline's floor)
-  uint64_t seed = 0;             // of the orders
+  double kill_above_ns = 0;  // a contestant whose best is above this is sampled no more; 0 = never
+  int kill_after = 2;        // samples before that may happen
+  double floor_ns = 0;       // a time per call below this is no time (the roofline's floor)
+  uint64_t seed = 0;         // of the orders
 };
 
 struct ContestantSamples {
@@ -46,7 +47,8 @@ struct SessionResult {
 /// Memory to flush before each cold call: (address, bytes).
 using Spans = std::vector<std::pair<const void*, size_t>>;
 
-SessionResult run_session(const Timer& timer, Launcher& launcher, const std::vector<Contestant>& contestants,
-                          void* const* buffers, const Spans& spans, const SessionPlan& plan);
+SessionResult run_session(const Timer& timer, Launcher& launcher,
+                          const std::vector<Contestant>& contestants, void* const* buffers,
+                          const Spans& spans, const SessionPlan& plan);
 
 }  // namespace beamline

@@ -53,7 +53,8 @@ Timer::Timer() : tsc_(tsc_is_invariant()) {
     }
     const Pair last = read_both();
     if (last.ticks > first.ticks) {
-      ns_per_tick_ = static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
+      ns_per_tick_ =
+          static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
     } else {
       tsc_ = false;  // a counter that stands still is no clock
     }

@@ -1,5 +1,6 @@
-// A clock for sections of 20 us and more. The time stamp counter between fences where it is invariant,
-// calibrated against CLOCK_MONOTONIC_RAW; that clock itself elsewhere. Thread safe after construction.
+// A clock for sections of 20 us and more. The time stamp counter between fences where it is
+// invariant, calibrated against CLOCK_MONOTONIC_RAW; that clock itself elsewhere. Thread safe after
+// construction.
 #pragma once
 #include <cstdint>
 #include <ctime>

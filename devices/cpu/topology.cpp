@@ -38,7 +38,8 @@ Topology load_topology() {
   Topology t(raw);
   hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (hwloc_topology_load(raw) != 0) {
-    throw std::runtime_error(fmt::format("hwloc cannot read this machine: {}", std::strerror(errno)));
+    throw std::runtime_error(
+        fmt::format("hwloc cannot read this machine: {}", std::strerror(errno)));
   }
   return t;
 }
@@ -87,7 +88,8 @@ std::vector<CpuCache> read_caches(hwloc_topology_t t, hwloc_const_bitmap_t allow
       if (!hwloc_bitmap_intersects(o->cpuset, allowed)) continue;
       const auto& c = o->attr->cache;
       const int sharing = hwloc_bitmap_weight(o->complete_cpuset);
-      found[{static_cast<int>(c.depth), cache_kind(c.type), c.size, static_cast<int>(c.linesize), sharing}]++;
+      found[{static_cast<int>(c.depth), cache_kind(c.type), c.size, static_cast<int>(c.linesize),
+             sharing}]++;
     }
   }
   std::vector<CpuCache> out;
@@ -113,7 +115,8 @@ CpuTopology read_topology() {
         order.emplace_back(rank++, pu);
     hwloc_bitmap_foreach_end();
     out.cores += rank > 0;
-    out.threads_per_core = std::max(out.threads_per_core, hwloc_bitmap_weight(core->complete_cpuset));
+    out.threads_per_core =
+        std::max(out.threads_per_core, hwloc_bitmap_weight(core->complete_cpuset));
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

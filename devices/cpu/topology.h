@@ -1,5 +1,6 @@
-// What the processors are that this process may use: allowed PUs (affinity and cgroup aware), caches,
-// NUMA nodes, and the identity of the processor. Reading is thread safe; values are plain data.
+// What the processors are that this process may use: allowed PUs (affinity and cgroup aware),
+// caches, NUMA nodes, and the identity of the processor. Reading is thread safe; values are plain
+// data.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,7 +31,8 @@ struct CpuModel {
   std::string vendor;  // "AuthenticAMD"
   std::string name;    // marketing name; not part of an identity's decision in virtual machines
   int family = 0, model = 0, stepping = 0;
-  std::vector<std::string> isa;  // features kernels use, in a fixed order: "avx", "avx2", "fma", ...
+  std::vector<std::string>
+      isa;  // features kernels use, in a fixed order: "avx", "avx2", "fma", ...
 
   bool has(const std::string& feature) const;
 };

@@ -37,7 +37,8 @@ Lane from_bits(DType t, uint64_t b) {
   switch (t) {
     case DType::F32: return {0, std::bit_cast<float>(static_cast<uint32_t>(b))};
     case DType::F64: return {0, std::bit_cast<double>(b)};
-    case DType::F16: return {0, static_cast<double>(std::bit_cast<_Float16>(static_cast<uint16_t>(b)))};
+    case DType::F16:
+      return {0, static_cast<double>(std::bit_cast<_Float16>(static_cast<uint16_t>(b)))};
     case DType::BF16: return {0, std::bit_cast<float>(static_cast<uint32_t>(b) << 16)};
     default: return {wrap_to(t, static_cast<int64_t>(b)), 0};
   }
@@ -49,7 +50,9 @@ double float_op(Op op, double a, double b) {
     case Op::SUB: return a - b;
     case Op::MUL: return a * b;
     case Op::FDIV: return a / b;
-    case Op::MAX: return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b);
+    case Op::MAX:
+      return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN()
+                                            : std::max(a, b);
     case Op::POW: return std::pow(a, b);
     case Op::EXP2: return std::exp2(a);
     case Op::LOG2: return std::log2(a);
@@ -67,7 +70,10 @@ Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
   if (u.op() == Op::WHERE) return a.i ? b : c;
   if (u.op() == Op::CAST) {
     if (out == DType::Bool) return {is_float(in) ? a.f != 0 : a.i != 0, 0};
-    if (is_float(out)) return {0, round_to(out, is_float(in) ? a.f : is_unsigned(in) ? static_cast<double>(static_cast<uint64_t>(a.i)) : static_cast<double>(a.i))};
+    if (is_float(out))
+      return {0, round_to(out, is_float(in)      ? a.f
+                               : is_unsigned(in) ? static_cast<double>(static_cast<uint64_t>(a.i))
+                                                 : static_cast<double>(a.i))};
     if (!is_float(in)) return {wrap_to(out, a.i), 0};
     if (std::isnan(a.f)) return {0, 0};  // saturating, as the renderers do
     const double lo = static_cast<double>(dtype_min(out)), hi = static_cast<double>(dtype_max(out));
@@ -116,9 +122,16 @@ class Interpreter {
           if (++i < values_.at(r.src(0))[0].i) pc = start.at(r);
           break;
         }
-        case Op::BUFFER: registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel())); break;
+        case Op::BUFFER:
+          registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel()));
+          break;
         case Op::STORE: store(u); break;
-        case Op::PARAM: case Op::INDEX: case Op::SHRINK: case Op::AFTER: case Op::GROUP: case Op::SINK: break;
+        case Op::PARAM:
+        case Op::INDEX:
+        case Op::SHRINK:
+        case Op::AFTER:
+        case Op::GROUP:
+        case Op::SINK: break;
         default: values_[u] = evaluate(u);
       }
     }
@@ -136,13 +149,17 @@ class Interpreter {
   }
   static size_t width(UOp u) { return u.shape().empty() ? 1 : static_cast<size_t>(u.shape()[0]); }
   int64_t element(UOp address, size_t k) const {
-    if (address.op() == Op::SHRINK) return lane(address.src(1).src(0), 0).i + static_cast<int64_t>(k);
+    if (address.op() == Op::SHRINK)
+      return lane(address.src(1).src(0), 0).i + static_cast<int64_t>(k);
     return lane(address.src(1), k).i;
   }
   void check(UOp memory, int64_t i) const {
-    const auto size = memory.op() == Op::BUFFER ? registers_.at(memory).size() : buffers_.at(static_cast<size_t>(memory.param().slot)).size();
+    const auto size = memory.op() == Op::BUFFER
+                          ? registers_.at(memory).size()
+                          : buffers_.at(static_cast<size_t>(memory.param().slot)).size();
     if (i < 0 || i >= static_cast<int64_t>(size))
-      throw Failure{fmt::format("element {} of {} {} with {} elements", i, op_name(memory.op()), memory.param().slot, size)};
+      throw Failure{fmt::format("element {} of {} {} with {} elements", i, op_name(memory.op()),
+                                memory.param().slot, size)};
   }
 
   Value load(UOp u) {
@@ -162,8 +179,10 @@ class Interpreter {
         v[k] = *r;
       } else {
         const InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
-        if (is_float(b.dtype)) v[k].f = b.floats[at];
-        else v[k].i = b.ints[at];
+        if (is_float(b.dtype))
+          v[k].f = b.floats[at];
+        else
+          v[k].i = b.ints[at];
       }
     }
     return v;
@@ -177,14 +196,19 @@ class Interpreter {
       check(m, i);
       const auto at = static_cast<size_t>(i);
       const Lane v = lane(u.src(1), k);
-      if (m.op() == Op::BUFFER) registers_.at(m)[at] = v;
-      else if (InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)]; is_float(b.dtype)) b.floats[at] = v.f;
-      else b.ints[at] = v.i;
+      if (m.op() == Op::BUFFER)
+        registers_.at(m)[at] = v;
+      else if (InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
+               is_float(b.dtype))
+        b.floats[at] = v.f;
+      else
+        b.ints[at] = v.i;
     }
   }
   Value evaluate(UOp u) {
     switch (u.op()) {
-      case Op::CONST: return {is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0}};
+      case Op::CONST:
+        return {is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0}};
       case Op::SPECIAL: return {{core_, 0}};
       case Op::LOAD: return load(u);
       case Op::STACK: {
@@ -196,17 +220,21 @@ class Interpreter {
         Lane sum = lane(u.src(0), 0);
         for (size_t k = 1; k < width(u.src(0)); k++) {
           const Lane v = lane(u.src(0), k);
-          if (is_float(u.dtype())) sum.f = round_to(u.dtype(), float_op(u.reduce_op(), sum.f, v.f));
-          else sum.i = wrap_to(u.dtype(), fold_int(u.reduce_op(), sum.i, v.i).value_or(0));
+          if (is_float(u.dtype()))
+            sum.f = round_to(u.dtype(), float_op(u.reduce_op(), sum.f, v.f));
+          else
+            sum.i = wrap_to(u.dtype(), fold_int(u.reduce_op(), sum.i, v.i).value_or(0));
         }
         return {sum};
       }
       default: break;
     }
-    if (!ops::elementwise.has(u.op())) throw Failure{"this op does not belong into a linear kernel"};
+    if (!ops::elementwise.has(u.op()))
+      throw Failure{"this op does not belong into a linear kernel"};
     Value v(width(u));
     for (size_t k = 0; k < v.size(); k++) {
-      const Lane a = lane(u.src(0), k), b = u.nsrc() > 1 ? lane(u.src(1), k) : Lane{}, c = u.nsrc() > 2 ? lane(u.src(2), k) : Lane{};
+      const Lane a = lane(u.src(0), k), b = u.nsrc() > 1 ? lane(u.src(1), k) : Lane{},
+                 c = u.nsrc() > 2 ? lane(u.src(2), k) : Lane{};
       v[k] = alu_op(u, a, b, c);
     }
     return v;
@@ -224,14 +252,18 @@ class Interpreter {
 
 InterpreterBuffer make_buffer(DType t, size_t elements) {
   InterpreterBuffer b{t, {}, {}};
-  if (is_float(t)) b.floats.assign(elements, 0);
-  else b.ints.assign(elements, 0);
+  if (is_float(t))
+    b.floats.assign(elements, 0);
+  else
+    b.ints.assign(elements, 0);
   return b;
 }
 
-std::optional<std::string> interpret(std::span<const UOp> list, std::vector<InterpreterBuffer>& buffers, int64_t threads) {
+std::optional<std::string> interpret(std::span<const UOp> list,
+                                     std::vector<InterpreterBuffer>& buffers, int64_t threads) {
   for (UOp u : list)
-    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global && u.param().slot >= static_cast<int64_t>(buffers.size()))
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global &&
+        u.param().slot >= static_cast<int64_t>(buffers.size()))
       return fmt::format("PARAM {} has no buffer", u.param().slot);
   for (int64_t core = 0; core < threads; core++) {
     Interpreter run(list, buffers, core);

@@ -1,5 +1,6 @@
-// The reference interpreter of linear kernels: plain and slow, the meaning of every op. Integers wrap to
-// their width, floats round to theirs after every step; every access is checked against its buffer.
+// The reference interpreter of linear kernels: plain and slow, the meaning of every op. Integers
+// wrap to their width, floats round to theirs after every step; every access is checked against its
+// buffer.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,9 +19,10 @@ struct InterpreterBuffer {
 };
 InterpreterBuffer make_buffer(DType t, size_t elements);
 
-/// Runs the list once for each core id below `threads`, in order. `buffers` by PARAM slot. The error names
-/// the node: an access out of bounds, a read of a register that was never written, an op without meaning.
-std::optional<std::string> interpret(std::span<const UOp> list, std::vector<InterpreterBuffer>& buffers,
-                                     int64_t threads = 1);
+/// Runs the list once for each core id below `threads`, in order. `buffers` by PARAM slot. The
+/// error names the node: an access out of bounds, a read of a register that was never written, an
+/// op without meaning.
+std::optional<std::string> interpret(std::span<const UOp> list,
+                                     std::vector<InterpreterBuffer>& buffers, int64_t threads = 1);
 
 }  // namespace beamline

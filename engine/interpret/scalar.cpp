@@ -32,7 +32,8 @@ Value convert(const ScalarValue& v, DType t) {
   if (is_float(t)) return real(round_to(t, v.real));
   if (t == DType::Bool) return whole(v.real != 0);
   const double cut = std::trunc(v.real);
-  if (!(cut >= static_cast<double>(dtype_min(t)) && cut <= static_cast<double>(dtype_max(t)))) return std::nullopt;
+  if (!(cut >= static_cast<double>(dtype_min(t)) && cut <= static_cast<double>(dtype_max(t))))
+    return std::nullopt;
   return whole(held(t, static_cast<Wide>(cut)));
 }
 
@@ -43,11 +44,13 @@ Value bit_cast_value(const ScalarValue& v, DType from, DType to) {
   const bool single = from == DType::F32 || to == DType::F32;
   if (!single && from != DType::F64 && to != DType::F64) return std::nullopt;
   if (is_float(from)) {
-    const int64_t bits = single ? std::bit_cast<int32_t>(static_cast<float>(v.real)) : std::bit_cast<int64_t>(v.real);
+    const int64_t bits = single ? std::bit_cast<int32_t>(static_cast<float>(v.real))
+                                : std::bit_cast<int64_t>(v.real);
     return whole(held(to, bits));
   }
   const auto bits = static_cast<uint64_t>(v.whole);
-  return real(single ? static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits))) : std::bit_cast<double>(bits));
+  return real(single ? static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)))
+                     : std::bit_cast<double>(bits));
 }
 
 Value compare(Op op, const ScalarValue& a, const ScalarValue& b) {
@@ -61,6 +64,13 @@ Value compare(Op op, const ScalarValue& a, const ScalarValue& b) {
 
 Value whole_op(Op op, DType t, Wide a, Wide b, Wide c) {
   Wide r = 0;
+  if (t != DType::WeakInt &&
+      (op == Op::MUL || op == Op::MULACC || op == Op::SHL)) {  // the low bits are the result
+    if (op == Op::SHL && (b < 0 || b >= 8 * dtype_bytes(t))) return std::nullopt;
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    const uint64_t low = op == Op::SHL ? x << y : x * y + static_cast<uint64_t>(c);
+    return whole(held(t, static_cast<Wide>(low)));
+  }
   switch (op) {
     case Op::ADD:
       if (__builtin_add_overflow(a, b, &r)) return std::nullopt;
@@ -80,15 +90,22 @@ Value whole_op(Op op, DType t, Wide a, Wide b, Wide c) {
     case Op::AND: r = a & b; break;
     case Op::OR: r = a | b; break;
     case Op::XOR: r = a ^ b; break;
-    case Op::SHL: case Op::SHR:
+    case Op::SHL:
+    case Op::SHR:
       if (b < 0 || b >= 8 * dtype_bytes(t)) return std::nullopt;
-      if (op == Op::SHL && __builtin_mul_overflow(a, Wide(1) << static_cast<int>(b), &r)) return std::nullopt;
+      if (op == Op::SHL && __builtin_mul_overflow(a, Wide(1) << static_cast<int>(b), &r))
+        return std::nullopt;
       if (op == Op::SHR) r = a >> static_cast<int>(b);
       break;
-    case Op::FLOORDIV: case Op::FLOORMOD: case Op::CDIV: case Op::CMOD:
+    case Op::FLOORDIV:
+    case Op::FLOORMOD:
+    case Op::CDIV:
+    case Op::CMOD:
       if (b == 0) return std::nullopt;
-      r = op == Op::FLOORDIV ? floor_quotient(a, b) : op == Op::FLOORMOD ? a - floor_quotient(a, b) * b
-          : op == Op::CDIV ? a / b : a % b;
+      r = op == Op::FLOORDIV   ? floor_quotient(a, b)
+          : op == Op::FLOORMOD ? a - floor_quotient(a, b) * b
+          : op == Op::CDIV     ? a / b
+                               : a % b;
       break;
     default: return std::nullopt;
   }
@@ -105,7 +122,9 @@ Value real_op(Op op, DType t, double a, double b, double c) {
     case Op::MULACC: r = a * b + c; break;
     case Op::FDIV: r = a / b; break;
     case Op::POW: r = std::pow(a, b); break;
-    case Op::MAX: r = std::isnan(a) ? a : std::isnan(b) || a < b ? b : a; break;
+    case Op::MAX:
+      r = std::isnan(a) ? a : std::isnan(b) || a < b || (a == b && std::signbit(a)) ? b : a;
+      break;
     case Op::NEG: r = -a; break;
     case Op::TRUNC: r = std::trunc(a); break;
     case Op::RECIPROCAL: r = 1 / a; break;
@@ -118,7 +137,7 @@ Value real_op(Op op, DType t, double a, double b, double c) {
   return real(round_to(t, r));
 }
 
-Value apply(UOp u, const Value* v) {
+Value value_of(UOp u, const Value* v) {
   const Op op = u.op();
   const DType t = u.dtype();
   if (op == Op::CONST) {
@@ -131,12 +150,14 @@ Value apply(UOp u, const Value* v) {
     const size_t taken = v[0]->whole != 0 ? 1 : 2;
     return v[taken] ? convert(*v[taken], t) : std::nullopt;
   }
+  for (size_t i = 0; i < u.nsrc(); i++)
+    if (v[i] && v[i]->kind == Kind::Poison) return v[i];
   if (t == DType::Bool && (op == Op::AND || op == Op::OR))
     for (size_t i = 0; i < 2; i++)
-      if (v[i] && v[i]->kind == Kind::Whole && (v[i]->whole != 0) == (op == Op::OR)) return v[i];
+      if (v[i] && (v[i]->whole != 0) == (op == Op::OR)) return v[i];
   DType join_type = DType::Void;
   for (size_t i = 0; i < u.nsrc(); i++) {
-    if (!v[i] || v[i]->kind == Kind::Poison) return v[i];
+    if (!v[i]) return std::nullopt;
     join_type = join(join_type, u.src(i).dtype());
   }
   if (op == Op::CAST) return convert(*v[0], t);
@@ -164,7 +185,7 @@ std::optional<ScalarValue> evaluate(UOp root, const Assignment& values) {
     }
     Value v[3];
     for (size_t i = 0; i < u.nsrc() && i < 3; i++) v[i] = done.at(u.src(i));
-    done.emplace(u, apply(u, v));
+    done.emplace(u, value_of(u, v));
   }
   return done.at(root);
 }

@@ -1,9 +1,9 @@
-// The meaning of scalar expressions: what an expression of PARAM variables, RANGEs and constants is worth
-// at an assignment of values. Plain and slow; the rules are compared with it.
-// weakint is a mathematical integer (checked in 128 bits), other integers wrap to their width, floats are
-// rounded to their type after every step. A division by zero, a shift out of range, a result beyond 128
-// bits, or an op without scalar meaning has no value; a WHERE needs only the branch it takes, and
-// `false & x`, `true | x` do not need x. The poison constant is a value of its own.
+// The meaning of scalar expressions: what an expression of PARAM variables, RANGEs and constants is
+// worth at an assignment of values. Plain and slow; the rules are compared with it. weakint is a
+// mathematical integer (checked in 128 bits), other integers wrap to their width, floats are
+// rounded to their type after every step. A division by zero, a shift out of range, a result beyond
+// 128 bits, or an op without scalar meaning has no value; a WHERE needs only the branch it takes,
+// and `false & x`, `true | x` do not need x. The poison constant is a value of its own.
 #pragma once
 #include <optional>
 #include <unordered_map>

@@ -17,8 +17,10 @@ uint64_t mix(uint64_t h, uint64_t v) {
   return h ^ (h >> 32);
 }
 
-bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
-  if (n->hash != h || n->op != op || n->dtype != t || n->val != val || n->ext != ext || n->nsrc != src.size())
+bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
+          const Extra* ext) {
+  if (n->hash != h || n->op != op || n->dtype != t || n->val != val || n->ext != ext ||
+      n->nsrc != src.size())
     return false;
   for (size_t i = 0; i < src.size(); i++)
     if (n->src[i] != src[i].node()) return false;  // identity of operands, never their hashes
@@ -27,7 +29,8 @@ bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, i
 
 }  // namespace
 
-Arena::Arena(const Arena* base) : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10, nullptr) {
+Arena::Arena(const Arena* base)
+    : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10, nullptr) {
   CHECK(base == nullptr || base->frozen_);
 }
 
@@ -45,7 +48,8 @@ UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const
     swapped[0] = src[1], swapped[1] = src[0];
     src = swapped;
   }
-  uint64_t h = mix(static_cast<uint64_t>(op) * 64 + static_cast<uint64_t>(dtype), static_cast<uint64_t>(val));
+  uint64_t h = mix(static_cast<uint64_t>(op) * 64 + static_cast<uint64_t>(dtype),
+                   static_cast<uint64_t>(val));
   if (ext) h = mix(h, reinterpret_cast<uintptr_t>(ext) >> 4);
   for (UOp s : src) h = mix(h, s.node()->hash);
   for (const Arena* a = base_; a; a = a->base_)
@@ -103,7 +107,8 @@ const Extra* Arena::find_extra(const std::string& key) const {
   return it == extras_.end() ? nullptr : it->second;
 }
 
-const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) const {
+const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
+                        const Extra* ext) const {
   for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
     const Node* n = table_[i];
     if (!n) return nullptr;

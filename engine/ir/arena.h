@@ -1,7 +1,8 @@
-// Arena: owner and interner of nodes, in two layers. A frozen base (a kernel, common constants) is read
-// by any number of threads without locks; each thread creates in a scratch arena over it, which is
-// reset() between candidates. An Arena itself is confined to one thread until frozen.
-// `Arena::Scope` makes an arena current for this thread; it must not outlive an asynchronous suspension.
+// Arena: owner and interner of nodes, in two layers. A frozen base (a kernel, common constants) is
+// read by any number of threads without locks; each thread creates in a scratch arena over it,
+// which is reset() between candidates. An Arena itself is confined to one thread until frozen.
+// `Arena::Scope` makes an arena current for this thread; it must not outlive an asynchronous
+// suspension.
 #pragma once
 #include <deque>
 #include <memory>
@@ -22,10 +23,10 @@ class Arena {
   UOp make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext);
   const Extra* intern(Extra e);
 
-  size_t size() const { return count_; }         // nodes of this layer
-  size_t bytes() const { return bytes_; }        // bytes those use
-  void freeze() { frozen_ = true; }              // from here on read only
-  void reset();                                  // forgets every node, keeps the memory
+  size_t size() const { return count_; }   // nodes of this layer
+  size_t bytes() const { return bytes_; }  // bytes those use
+  void freeze() { frozen_ = true; }        // from here on read only
+  void reset();                            // forgets every node, keeps the memory
 
   static Arena& current() {
     CHECK(tls_ != nullptr);
@@ -44,7 +45,8 @@ class Arena {
 
  private:
   friend struct NodeBuilder;
-  const Node* find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) const;
+  const Node* find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
+                   const Extra* ext) const;
   const Extra* find_extra(const std::string& key) const;
   void put(const Node* n);
   void grow();

@@ -12,23 +12,28 @@ using Wide = __int128;
 constexpr Wide lowest = std::numeric_limits<int64_t>::min();
 constexpr Wide highest = std::numeric_limits<int64_t>::max();
 // A bound at the limit of 64 bits is no bound: weakint is mathematical, and u64 goes on beyond it.
-constexpr Wide unbounded = highest + 1;
+constexpr Wide unbounded = highest + 2;  // beyond both limits
 struct Interval {
   Wide lo, hi;
 };
 Interval of(UOp u) {
-  return {u.vmin() == lowest ? -unbounded : Wide(u.vmin()), u.vmax() == highest ? unbounded : Wide(u.vmax())};
+  return {u.vmin() == lowest ? -unbounded : Wide(u.vmin()),
+          u.vmax() == highest ? unbounded : Wide(u.vmax())};
 }
 bool is_open(Wide v) { return v >= unbounded || v <= -unbounded; }
-Wide add(Wide a, Wide b) { return is_open(a) ? a : is_open(b) ? b : a + b; }  // never opposite infinities
+Wide add(Wide a, Wide b) {
+  return is_open(a) ? a : is_open(b) ? b : a + b;
+}  // never opposite infinities
 
-// Extremes of an op that is monotonous in each operand. An open left operand stays open (times 0 is 0).
+// Extremes of an op that is monotonous in each operand. An open left operand stays open (times 0 is
+// 0).
 Interval corners(Interval a, Interval b, Wide (*f)(Wide, Wide)) {
   const auto corner = [&](Wide x, Wide y) {
     if (!is_open(x) || y == 0) return f(x, y);
     return (x < 0) == (y < 0) ? unbounded : -unbounded;
   };
-  const Wide v[4] = {corner(a.lo, b.lo), corner(a.lo, b.hi), corner(a.hi, b.lo), corner(a.hi, b.hi)};
+  const Wide v[4] = {corner(a.lo, b.lo), corner(a.lo, b.hi), corner(a.hi, b.lo),
+                     corner(a.hi, b.hi)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 Wide wide_floor_div(Wide a, Wide b) {
@@ -47,11 +52,13 @@ std::optional<Interval> interval(Op op, std::span<const UOp> src) {
     case Op::MUL: return corners(a, b, [](Wide x, Wide y) { return x * y; });
     case Op::MAX: return Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
     case Op::SHL:
-      if (b.lo == b.hi && b.lo >= 0 && b.lo < 62) return Interval{a.lo << int(b.lo), a.hi << int(b.lo)};
+      if (b.lo == b.hi && b.lo >= 0 && b.lo < 62)
+        return Interval{a.lo << int(b.lo), a.hi << int(b.lo)};
       return std::nullopt;
     case Op::SHR:
       if (b.lo == b.hi && b.lo >= 0 && b.lo < 63)
-        return Interval{is_open(a.lo) ? a.lo : a.lo >> int(b.lo), is_open(a.hi) ? a.hi : a.hi >> int(b.lo)};
+        return Interval{is_open(a.lo) ? a.lo : a.lo >> int(b.lo),
+                        is_open(a.hi) ? a.hi : a.hi >> int(b.lo)};
       return std::nullopt;
     case Op::FLOORDIV:
       if (b.lo > 0 || b.hi < 0) return corners(a, b, wide_floor_div);
@@ -61,7 +68,8 @@ std::optional<Interval> interval(Op op, std::span<const UOp> src) {
       return std::nullopt;
     case Op::FLOORMOD: {
       if (b.lo > 0) {
-        if (b.lo == b.hi && !is_open(a.lo) && !is_open(a.hi) && wide_floor_div(a.lo, b.lo) == wide_floor_div(a.hi, b.lo)) {
+        if (b.lo == b.hi && !is_open(a.lo) && !is_open(a.hi) &&
+            wide_floor_div(a.lo, b.lo) == wide_floor_div(a.hi, b.lo)) {
           const Wide base = wide_floor_div(a.lo, b.lo) * b.lo;
           return Interval{a.lo - base, a.hi - base};
         }
@@ -77,16 +85,17 @@ std::optional<Interval> interval(Op op, std::span<const UOp> src) {
       return std::nullopt;
     case Op::CMPLT: return Interval{a.hi < b.lo, a.lo < b.hi};
     case Op::CMPNE:
-      return Interval{a.hi < b.lo || b.hi < a.lo,
-                      !(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo)};
+      return Interval{a.hi < b.lo || b.hi < a.lo, !(a.lo == a.hi && b.lo == b.hi && a.lo == b.lo)};
     case Op::CMPEQ:
       return Interval{a.lo == a.hi && b.lo == b.hi && a.lo == b.lo, !(a.hi < b.lo || b.hi < a.lo)};
     case Op::AND:
-      if (src[0].dtype() == DType::Bool) return Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+      if (src[0].dtype() == DType::Bool)
+        return Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
       if (b.lo == b.hi && b.lo >= 0) return Interval{0, a.lo >= 0 ? std::min(a.hi, b.hi) : b.hi};
       return std::nullopt;
     case Op::OR:
-      if (src[0].dtype() == DType::Bool) return Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+      if (src[0].dtype() == DType::Bool)
+        return Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
       return std::nullopt;
     case Op::XOR:
       if (b.lo == b.hi && b.lo == -1) return Interval{-a.hi - 1, -a.lo - 1};
@@ -118,17 +127,23 @@ void derive_bounds(Derived& d, Op op, DType dtype, std::span<const UOp> src, int
     case Op::RANGE: r = Interval{0, std::max<Wide>(0, Wide(src[0].vmax()) - 1)}; break;
     case Op::SPECIAL: r = Interval{0, std::max<Wide>(0, Wide(src[0].vmax()) - 1)}; break;
     case Op::PARAM:
-      if (const auto& p = std::get<ParamArg>(*ext); p.addrspace == AddrSpace::Alu) r = Interval{p.vmin, p.vmax};
+      if (const auto& p = std::get<ParamArg>(*ext); p.addrspace == AddrSpace::Alu)
+        r = Interval{p.vmin, p.vmax};
       break;
     case Op::STACK:
       r = Interval{0, 0};
       for (size_t i = 0; i < src.size(); i++)
-        r = i == 0 ? of(src[i]) : Interval{std::min(r->lo, of(src[i]).lo), std::max(r->hi, of(src[i]).hi)};
+        r = i == 0 ? of(src[i])
+                   : Interval{std::min(r->lo, of(src[i]).lo), std::max(r->hi, of(src[i]).hi)};
       break;
-    case Op::RESHAPE: case Op::PERMUTE: case Op::EXPAND: case Op::FLIP: case Op::AFTER:
-    case Op::CONTIGUOUS: case Op::DETACH: case Op::STAGE:
-      r = of(src[0]);
-      break;
+    case Op::RESHAPE:
+    case Op::PERMUTE:
+    case Op::EXPAND:
+    case Op::FLIP:
+    case Op::AFTER:
+    case Op::CONTIGUOUS:
+    case Op::DETACH:
+    case Op::STAGE: r = of(src[0]); break;
     case Op::INDEX:
       if (src[0].addrspace() == AddrSpace::None) r = of(src[0]);
       break;
@@ -146,10 +161,12 @@ void derive_bounds(Derived& d, Op op, DType dtype, std::span<const UOp> src, int
     d.vmin = r->lo > 0 || r->hi < 0, d.vmax = !(r->lo == 0 && r->hi == 0);
     return;
   }
-  // A width wraps: what leaves it says nothing. Weakint does not; its bounds are cut off at 64 bits.
+  // A width wraps: what leaves it says nothing. Weakint does not; its bounds are cut off at 64
+  // bits.
   if (dtype == DType::WeakInt) {
     if (r->lo > highest || r->hi < lowest) return;
-    d.vmin = static_cast<int64_t>(std::max(r->lo, lowest)), d.vmax = static_cast<int64_t>(std::min(r->hi, highest));
+    d.vmin = static_cast<int64_t>(std::max(r->lo, lowest)),
+    d.vmax = static_cast<int64_t>(std::min(r->hi, highest));
   } else if (r->lo >= d.vmin && r->hi <= d.vmax) {
     d.vmin = static_cast<int64_t>(r->lo), d.vmax = static_cast<int64_t>(r->hi);
   }
@@ -176,7 +193,8 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
   if (ops::control.has(op)) return;
   if (ops::elementwise.has(op)) {
     const size_t arity = ops::ternary.has(op) ? 3 : ops::binary.has(op) ? 2 : 1;
-    if (src.size() != arity) return fail(fmt::format("needs {} operands, has {}", arity, src.size()));
+    if (src.size() != arity)
+      return fail(fmt::format("needs {} operands, has {}", arity, src.size()));
     d.shaped = true;
     for (UOp s : src) {
       if (!s.has_shape()) return fail(fmt::format("operand {} has no value", op_name(s.op())));
@@ -191,8 +209,10 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
   d.shaped = true;
   switch (op) {
     case Op::CONST: return;
-    case Op::RANGE: case Op::SPECIAL: need(1); return;
-    case Op::PARAM: case Op::BUFFER:
+    case Op::RANGE:
+    case Op::SPECIAL: need(1); return;
+    case Op::PARAM:
+    case Op::BUFFER:
       if (!ext || !std::holds_alternative<ParamArg>(*ext)) return fail("has no slot");
       if (!src.empty() && !const_dims(src[0], d.shape)) fail("shape is not a STACK");
       return;
@@ -202,19 +222,22 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
         return;
       }
       for (UOp s : src)
-        if (!s.has_shape() || !std::ranges::equal(s.shape(), src[0].shape())) return fail("elements differ in shape");
+        if (!s.has_shape() || !std::ranges::equal(s.shape(), src[0].shape()))
+          return fail("elements differ in shape");
       d.shape.push_back(static_cast<int64_t>(src.size()));
       d.shape.insert(d.shape.end(), src[0].shape().begin(), src[0].shape().end());
       return;
     case Op::INDEX: {
       if (!need(1)) return;
       const auto base = src[0].shape();
-      if (!src[0].has_shape() || src.size() - 1 > base.size()) return fail("more indices than dims");
+      if (!src[0].has_shape() || src.size() - 1 > base.size())
+        return fail("more indices than dims");
       for (size_t i = 1; i < src.size(); i++) {
         if (!src[i].has_shape()) return fail("an index has no value");
         d.shape.insert(d.shape.end(), src[i].shape().begin(), src[i].shape().end());
       }
-      d.shape.insert(d.shape.end(), base.begin() + static_cast<std::ptrdiff_t>(src.size() - 1), base.end());
+      d.shape.insert(d.shape.end(), base.begin() + static_cast<std::ptrdiff_t>(src.size() - 1),
+                     base.end());
       return;
     }
     case Op::STAGE:
@@ -222,8 +245,14 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
       for (size_t i = 1; i < src.size(); i++) d.shape.push_back(src[i].vmax() + 1);
       d.shape.insert(d.shape.end(), src[0].shape().begin(), src[0].shape().end());
       return;
-    case Op::LOAD: case Op::AFTER: case Op::CONTIGUOUS: case Op::CONTIGUOUS_BACKWARD: case Op::DETACH:
-    case Op::COPY: case Op::FLIP: case Op::GETADDR:
+    case Op::LOAD:
+    case Op::AFTER:
+    case Op::CONTIGUOUS:
+    case Op::CONTIGUOUS_BACKWARD:
+    case Op::DETACH:
+    case Op::COPY:
+    case Op::FLIP:
+    case Op::GETADDR:
       if (!need(1)) return;
       d.shaped = src[0].has_shape();
       d.shape = to_ints(src[0].shape());
@@ -232,19 +261,22 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
       if (!need(2)) return;
       if (!const_dims(src[1], d.shape)) return fail("shape is not a STACK");
       if (product(d.shape) != src[0].numel())
-        fail(fmt::format("({}) has {} elements, ({}) has {}", fmt::join(src[0].shape(), ","), src[0].numel(),
-                         fmt::join(d.shape, ","), product(d.shape)));
+        fail(fmt::format("({}) has {} elements, ({}) has {}", fmt::join(src[0].shape(), ","),
+                         src[0].numel(), fmt::join(d.shape, ","), product(d.shape)));
       return;
     case Op::EXPAND:
       if (!need(2)) return;
       if (!const_dims(src[1], d.shape)) return fail("shape is not a STACK");
       d.shape.insert(d.shape.end(), src[0].shape().begin(), src[0].shape().end());
       return;
-    case Op::PAD: case Op::SHRINK: {
+    case Op::PAD:
+    case Op::SHRINK: {
       if (!need(3)) return;
       Ints offsets;
-      if (!const_dims(src[1], offsets) || !const_dims(src[2], d.shape)) return fail("bounds are not STACKs");
-      if (d.shape.size() != src[0].shape().size() || offsets.size() != d.shape.size()) fail("rank differs");
+      if (!const_dims(src[1], offsets) || !const_dims(src[2], d.shape))
+        return fail("bounds are not STACKs");
+      if (d.shape.size() != src[0].shape().size() || offsets.size() != d.shape.size())
+        fail("rank differs");
       return;
     }
     case Op::PERMUTE: {
@@ -298,8 +330,9 @@ Derived derive(Op op, DType dtype, std::span<const UOp> src, int64_t val, const 
   derive_bounds(d, op, dtype, src, val, ext);
   derive_ranges(d, op, src);
   if (op == Op::PARAM || op == Op::BUFFER) d.addrspace = std::get<ParamArg>(*ext).addrspace;
-  if ((op == Op::INDEX || op == Op::AFTER || op == Op::SHRINK || op == Op::RESHAPE || op == Op::PERMUTE ||
-       op == Op::EXPAND) && !src.empty())
+  if ((op == Op::INDEX || op == Op::AFTER || op == Op::SHRINK || op == Op::RESHAPE ||
+       op == Op::PERMUTE || op == Op::EXPAND) &&
+      !src.empty())
     d.addrspace = src[0].addrspace();
   return d;
 }
@@ -317,7 +350,9 @@ bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, In
 }
 
 int64_t floor_div(int64_t a, int64_t b) { return static_cast<int64_t>(wide_floor_div(a, b)); }
-int64_t floor_mod(int64_t a, int64_t b) { return static_cast<int64_t>(a - wide_floor_div(a, b) * b); }
+int64_t floor_mod(int64_t a, int64_t b) {
+  return static_cast<int64_t>(a - wide_floor_div(a, b) * b);
+}
 
 std::optional<int64_t> fold_int(Op op, int64_t a, int64_t b, int64_t c) {
   const Wide x = a, y = b;
@@ -340,10 +375,15 @@ std::optional<int64_t> fold_int(Op op, int64_t a, int64_t b, int64_t c) {
       if (b < 0 || b > 63) return std::nullopt;
       r = x >> b;
       break;
-    case Op::FLOORDIV: case Op::FLOORMOD: case Op::CDIV: case Op::CMOD:
+    case Op::FLOORDIV:
+    case Op::FLOORMOD:
+    case Op::CDIV:
+    case Op::CMOD:
       if (b == 0) return std::nullopt;
-      r = op == Op::FLOORDIV ? wide_floor_div(x, y) : op == Op::FLOORMOD ? x - wide_floor_div(x, y) * y
-          : op == Op::CDIV ? x / y : x % y;
+      r = op == Op::FLOORDIV   ? wide_floor_div(x, y)
+          : op == Op::FLOORMOD ? x - wide_floor_div(x, y) * y
+          : op == Op::CDIV     ? x / y
+                               : x % y;
       break;
     case Op::CMPLT: r = a < b; break;
     case Op::CMPNE: r = a != b; break;

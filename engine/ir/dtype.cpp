@@ -61,7 +61,8 @@ bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFloat; }
 int64_t dtype_min(DType t) {
   if (t == DType::Bool || is_unsigned(t)) return 0;
   const int bits = info(t).bytes * 8;
-  return bits >= 64 || bits == 0 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1));
+  return bits >= 64 || bits == 0 ? std::numeric_limits<int64_t>::min()
+                                 : -(int64_t{1} << (bits - 1));
 }
 int64_t dtype_max(DType t) {
   if (t == DType::Bool) return 1;
@@ -116,7 +117,8 @@ bool lossless(DType from, DType to) {
 
 double round_to(DType t, double v) {
   if (t == DType::F32) return static_cast<double>(static_cast<float>(v));
-  if (!is_float(t) || t == DType::F64 || t == DType::WeakFloat || !std::isfinite(v) || v == 0) return v;
+  if (!is_float(t) || t == DType::F64 || t == DType::WeakFloat || !std::isfinite(v) || v == 0)
+    return v;
   const FloatFormat f = format(t);
   int exp = 0;
   std::frexp(v, &exp);  // v = m * 2^exp, m in [0.5, 1)

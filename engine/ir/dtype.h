@@ -1,5 +1,6 @@
-// Element types and the promotion lattice. Weak types (`weakint`, `weakfloat`) are literals and index
-// math of no width yet; they never own storage. `invalid` is the type of the one poison constant.
+// Element types and the promotion lattice. Weak types (`weakint`, `weakfloat`) are literals and
+// index math of no width yet; they never own storage. `invalid` is the type of the one poison
+// constant.
 #pragma once
 #include <cstdint>
 #include <optional>

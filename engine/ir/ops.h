@@ -77,11 +77,11 @@ struct OpSet {
 constexpr OpSet operator|(Op a, Op b) { return OpSet(a) | OpSet(b); }
 
 namespace ops {
-inline constexpr OpSet unary = Op::EXP2 | Op::LOG2 | Op::SIN | Op::SQRT | Op::RECIPROCAL | Op::NEG |
-                               Op::TRUNC;
+inline constexpr OpSet unary =
+    Op::EXP2 | Op::LOG2 | Op::SIN | Op::SQRT | Op::RECIPROCAL | Op::NEG | Op::TRUNC;
 inline constexpr OpSet comparison = Op::CMPLT | Op::CMPNE | Op::CMPEQ;
-inline constexpr OpSet commutative = Op::ADD | Op::MUL | Op::MAX | Op::CMPNE | Op::CMPEQ | Op::XOR |
-                                     Op::AND | Op::OR;
+inline constexpr OpSet commutative =
+    Op::ADD | Op::MUL | Op::MAX | Op::CMPNE | Op::CMPEQ | Op::XOR | Op::AND | Op::OR;
 inline constexpr OpSet associative = Op::ADD | Op::MUL | Op::AND | Op::OR | Op::MAX;
 inline constexpr OpSet idempotent = Op::OR | Op::AND | Op::MAX;
 inline constexpr OpSet shifts = Op::SHL | Op::SHR;
@@ -91,8 +91,8 @@ inline constexpr OpSet binary = commutative | shifts | Op::CDIV | Op::CMOD | Op:
 inline constexpr OpSet ternary = Op::WHERE | Op::MULACC;
 inline constexpr OpSet alu = unary | binary | ternary;
 inline constexpr OpSet elementwise = alu | Op::CAST | Op::BITCAST;
-inline constexpr OpSet movement = Op::RESHAPE | Op::PERMUTE | Op::EXPAND | Op::PAD | Op::SHRINK |
-                                  Op::FLIP;
+inline constexpr OpSet movement =
+    Op::RESHAPE | Op::PERMUTE | Op::EXPAND | Op::PAD | Op::SHRINK | Op::FLIP;
 inline constexpr OpSet reduce = Op::ADD | Op::MUL | Op::MAX;
 inline constexpr OpSet control = Op::STORE | Op::END | Op::SINK | Op::GROUP | Op::BARRIER | Op::IF |
                                  Op::ENDIF | Op::NOOP | Op::LINEAR | Op::WAIT;

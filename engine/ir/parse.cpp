@@ -1,5 +1,5 @@
-// Reader of UOp text. Everything a line says is checked before a node is made, so that garbage from a
-// file, a worker or a database is refused with its place.
+// Reader of UOp text. Everything a line says is checked before a node is made, so that garbage from
+// a file, a worker or a database is refused with its place.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -77,7 +77,8 @@ struct Args {
     }
     int64_t v = 0;
     const auto* end = it->second.data() + it->second.size();
-    if (const auto [p, ec] = std::from_chars(it->second.data(), end, v); ec != std::errc() || p != end)
+    if (const auto [p, ec] = std::from_chars(it->second.data(), end, v);
+        ec != std::errc() || p != end)
       line.fail(fmt::format("'{}' is not an integer", it->second));
     return v;
   }
@@ -110,7 +111,8 @@ Args read_args(Line& line) {
       Line probe = line;
       value = probe.take('"') ? line.quoted() : std::string(line.until(",]"));
     }
-    if (!a.text.emplace(key, value).second) line.fail(fmt::format("argument '{}' is given twice", key));
+    if (!a.text.emplace(key, value).second)
+      line.fail(fmt::format("argument '{}' is given twice", key));
   } while (line.take(','));
   line.expect(']');
   return a;
@@ -158,7 +160,8 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       p.val = n << 8 | static_cast<int64_t>(*r);
       return p;
     }
-    case Op::PARAM: case Op::BUFFER: {
+    case Op::PARAM:
+    case Op::BUFFER: {
       allow({"slot", "vmin", "vmax", "multiple_of", "name", "addrspace", "const"});
       ParamArg arg;
       arg.slot = a.integer("slot");
@@ -173,7 +176,8 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       p.ext = intern(std::move(arg));
       return p;
     }
-    case Op::PERMUTE: case Op::FLIP: {
+    case Op::PERMUTE:
+    case Op::FLIP: {
       allow({"axes"});
       Ints axes;
       Line list(a.string("axes", ""), 0);
@@ -188,7 +192,9 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       allow({"name"});
       if (!a.text.empty()) p.ext = intern(KernelInfo{a.string("name", "")});
       return p;
-    case Op::SPECIAL: case Op::CUSTOM: case Op::CUSTOMI:
+    case Op::SPECIAL:
+    case Op::CUSTOM:
+    case Op::CUSTOMI:
       allow({"name"});
       p.ext = intern(a.string("name", ""));
       return p;
@@ -204,14 +210,20 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
 void check_dtype(const Line& line, Op op, DType dtype, std::span<const UOp> src) {
   if ((ops::elementwise.has(op) || op == Op::WHERE) && op != Op::CAST && op != Op::BITCAST) {
     const DType want = derive_dtype(op, src, dtype);
-    if (want != dtype) line.fail(fmt::format("{} of these operands is {}, not {}", op_name(op), dtype_name(want), dtype_name(dtype)));
+    if (want != dtype)
+      line.fail(fmt::format("{} of these operands is {}, not {}", op_name(op), dtype_name(want),
+                            dtype_name(dtype)));
     if (op == Op::WHERE && src[0].dtype() != DType::Bool && !src[0].is_invalid())
       line.fail("the condition of WHERE is not bool");
   }
-  if ((op == Op::LOAD || op == Op::REDUCE || op == Op::INDEX || op == Op::AFTER) && src[0].dtype() != dtype)
-    line.fail(fmt::format("{} of {} is not {}", op_name(op), dtype_name(src[0].dtype()), dtype_name(dtype)));
-  if (ops::control.has(op) && dtype != DType::Void) line.fail(fmt::format("{} is void", op_name(op)));
-  if (op == Op::STORE && (src.size() < 2 || !src[1].has_shape())) line.fail("STORE needs an index and a value");
+  if ((op == Op::LOAD || op == Op::REDUCE || op == Op::INDEX || op == Op::AFTER) &&
+      src[0].dtype() != dtype)
+    line.fail(fmt::format("{} of {} is not {}", op_name(op), dtype_name(src[0].dtype()),
+                          dtype_name(dtype)));
+  if (ops::control.has(op) && dtype != DType::Void)
+    line.fail(fmt::format("{} is void", op_name(op)));
+  if (op == Op::STORE && (src.size() < 2 || !src[1].has_shape()))
+    line.fail("STORE needs an index and a value");
 }
 
 }  // namespace
@@ -251,7 +263,8 @@ std::variant<UOp, ParseError> parse_uops(std::string_view text) {
         do {
           line.expect('%');
           const int64_t ref = line.integer();
-          if (ref < 0 || ref >= static_cast<int64_t>(nodes.size())) line.fail(fmt::format("%{} is not defined yet", ref));
+          if (ref < 0 || ref >= static_cast<int64_t>(nodes.size()))
+            line.fail(fmt::format("%{} is not defined yet", ref));
           src.push_back(nodes[static_cast<size_t>(ref)]);
         } while (line.take(','));
         line.expect(')');
@@ -260,7 +273,8 @@ std::variant<UOp, ParseError> parse_uops(std::string_view text) {
       const Args args = read_args(line);
       if (!line.done()) line.fail("unexpected text after the node");
       const Parts p = read_parts(line, *op, *dtype, args, src.size());
-      if (const Derived d = derive(*op, *dtype, src, p.val, p.ext); !d.error.empty()) line.fail(d.error);
+      if (const Derived d = derive(*op, *dtype, src, p.val, p.ext); !d.error.empty())
+        line.fail(d.error);
       check_dtype(line, *op, *dtype, src);
       nodes.push_back(make(*op, *dtype, src, p.val, p.ext));
     }

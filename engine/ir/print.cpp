@@ -36,9 +36,12 @@ std::string arg_text(UOp u, bool for_key) {
   switch (u.op()) {
     case Op::CONST:
       if (u.dtype() == DType::Invalid) break;
-      if (!is_float(u.dtype())) a.push_back(fmt::format("value={}", u.ival()));
-      else if (for_key) a.push_back(fmt::format("value={:016x}", static_cast<uint64_t>(u.node()->val)));
-      else a.push_back("value=" + float_text(u.fval()));
+      if (!is_float(u.dtype()))
+        a.push_back(fmt::format("value={}", u.ival()));
+      else if (for_key)
+        a.push_back(fmt::format("value={:016x}", static_cast<uint64_t>(u.node()->val)));
+      else
+        a.push_back("value=" + float_text(u.fval()));
       break;
     case Op::RANGE:
       a.push_back(fmt::format("id={}", u.range_id()));
@@ -57,7 +60,8 @@ std::string arg_text(UOp u, bool for_key) {
     if (p->vmin != 0 || p->vmax != 0) a.push_back(fmt::format("vmin={},vmax={}", p->vmin, p->vmax));
     if (p->multiple_of != 1) a.push_back(fmt::format("multiple_of={}", p->multiple_of));
     if (!p->name.empty() && !for_key) a.push_back("name=" + quoted(p->name));
-    if (p->addrspace != AddrSpace::Global) a.push_back(fmt::format("addrspace={}", addrspace_name(p->addrspace)));
+    if (p->addrspace != AddrSpace::Global)
+      a.push_back(fmt::format("addrspace={}", addrspace_name(p->addrspace)));
     if (p->constant) a.push_back("const=1");
   } else if (const auto* ints = std::get_if<Ints>(&e)) {
     a.push_back(fmt::format("axes=({})", fmt::join(*ints, ",")));
@@ -73,7 +77,8 @@ std::string lines(std::span<const UOp> list, bool for_key) {
   std::unordered_map<const Node*, size_t> number;
   std::string out;
   for (UOp u : list) {
-    fmt::format_to(std::back_inserter(out), "%{}={}:{}(", number.size(), op_name(u.op()), dtype_name(u.dtype()));
+    fmt::format_to(std::back_inserter(out), "%{}={}:{}(", number.size(), op_name(u.op()),
+                   dtype_name(u.dtype()));
     for (size_t i = 0; i < u.nsrc(); i++)
       fmt::format_to(std::back_inserter(out), "{}%{}", i ? "," : "", number.at(u.src(i).node()));
     out += ")";
@@ -88,10 +93,13 @@ std::string lines(std::span<const UOp> list, bool for_key) {
 
 std::string print_uops(UOp root) { return "uop 1\n" + lines(toposort(root), false); }
 std::string print_linear(std::span<const UOp> list) { return "uop 1\n" + lines(list, false); }
-std::string kernel_key(UOp prepared) { return sha256_hex("uop-key 1\n" + lines(toposort(prepared), true)); }
+std::string kernel_key(UOp prepared) {
+  return sha256_hex("uop-key 1\n" + lines(toposort(prepared), true));
+}
 
 std::string extra_text(const Extra& e) {
-  if (const auto* ints = std::get_if<Ints>(&e)) return fmt::format("ints {}", fmt::join(*ints, ","));
+  if (const auto* ints = std::get_if<Ints>(&e))
+    return fmt::format("ints {}", fmt::join(*ints, ","));
   if (const auto* text = std::get_if<std::string>(&e)) return "text " + *text;
   if (const auto* info = std::get_if<KernelInfo>(&e)) return "kernel " + info->name;
   const auto& p = std::get<ParamArg>(e);

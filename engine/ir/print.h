@@ -1,5 +1,5 @@
-// The text of UOps (engine.md appendix G): printing, reading, and the canonical text of a kernel's key.
-// Printing what was read gives the same bytes; reading what was printed gives the same node.
+// The text of UOps (engine.md appendix G): printing, reading, and the canonical text of a kernel's
+// key. Printing what was read gives the same bytes; reading what was printed gives the same node.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,7 +11,8 @@ namespace beamline {
 
 /// "uop 1" and one line per node, sources first; the last line is the root.
 std::string print_uops(UOp root);
-/// The same for a linear list: nodes are numbered by their place; operands must come before their users.
+/// The same for a linear list: nodes are numbered by their place; operands must come before their
+/// users.
 std::string print_linear(std::span<const UOp> list);
 
 struct ParseError {
@@ -22,8 +23,8 @@ struct ParseError {
 /// Reads a text into the current arena. Malformed text of any kind is an error value.
 std::variant<UOp, ParseError> parse_uops(std::string_view text);
 
-/// SHA-256 in hex over "uop-key 1\n" and the canonical text: nodes in toposort order; floats as bits;
-/// without kernel name, PARAM name and device.
+/// SHA-256 in hex over "uop-key 1\n" and the canonical text: nodes in toposort order; floats as
+/// bits; without kernel name, PARAM name and device.
 std::string kernel_key(UOp prepared);
 
 /// Unambiguous text of an argument, used to intern it.

@@ -16,7 +16,8 @@ bool read_int(std::string_view s, int& out) {
 
 std::string target_text(const Target& t) {
   return fmt::format(
-      "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};masked_tails={};"
+      "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};"
+      "masked_tails={};"
       "index_dtype={}",
       t.name, t.cpu, t.features, t.vector_bytes, t.vector_registers, t.threads, int{t.has_local},
       int{t.masked_tails}, dtype_name(t.index_dtype));
@@ -32,19 +33,28 @@ std::optional<Target> parse_target(std::string_view text) {
     if (eq == std::string_view::npos) return std::nullopt;
     const std::string_view key = item.substr(0, eq), value = item.substr(eq + 1);
     bool ok = true;
-    if (key == "name") t.name = value;
-    else if (key == "cpu") t.cpu = value;
-    else if (key == "features") t.features = value;
-    else if (key == "vector_bytes") ok = read_int(value, t.vector_bytes);
-    else if (key == "vector_registers") ok = read_int(value, t.vector_registers);
-    else if (key == "threads") ok = read_int(value, t.threads);
-    else if (key == "has_local") ok = read_int(value, flag), t.has_local = flag != 0;
-    else if (key == "masked_tails") ok = read_int(value, flag), t.masked_tails = flag != 0;
+    if (key == "name")
+      t.name = value;
+    else if (key == "cpu")
+      t.cpu = value;
+    else if (key == "features")
+      t.features = value;
+    else if (key == "vector_bytes")
+      ok = read_int(value, t.vector_bytes);
+    else if (key == "vector_registers")
+      ok = read_int(value, t.vector_registers);
+    else if (key == "threads")
+      ok = read_int(value, t.threads);
+    else if (key == "has_local")
+      ok = read_int(value, flag), t.has_local = flag != 0;
+    else if (key == "masked_tails")
+      ok = read_int(value, flag), t.masked_tails = flag != 0;
     else if (key == "index_dtype") {
       const auto d = dtype_from_name(value);
       ok = d.has_value() && is_int(*d);
       if (ok) t.index_dtype = *d;
-    } else ok = false;
+    } else
+      ok = false;
     if (!ok) return std::nullopt;
   }
   if (t.vector_bytes < 1 || t.vector_registers < 1 || t.threads < 1) return std::nullopt;

@@ -1,5 +1,5 @@
-// What a target can do: the facts lowering and the heuristics decide by. A value type; its text travels
-// to compile workers and is part of what identifies a compiled program.
+// What a target can do: the facts lowering and the heuristics decide by. A value type; its text
+// travels to compile workers and is part of what identifies a compiled program.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,14 +10,14 @@
 namespace beamline {
 
 struct Target {
-  std::string name = "cpu";      // backend: cpu
-  std::string cpu = "native";    // processor the compiler tunes for
-  std::string features;          // comma separated, as LLVM spells them; empty = those of `cpu`
-  int vector_bytes = 32;         // width of one vector register
+  std::string name = "cpu";    // backend: cpu
+  std::string cpu = "native";  // processor the compiler tunes for
+  std::string features;        // comma separated, as LLVM spells them; empty = those of `cpu`
+  int vector_bytes = 32;       // width of one vector register
   int vector_registers = 16;
-  int threads = 1;               // most that a THREAD opt may use
-  bool has_local = false;        // workgroups with shared memory
-  bool masked_tails = true;      // loads and stores under a lane mask; amounts need not divide
+  int threads = 1;           // most that a THREAD opt may use
+  bool has_local = false;    // workgroups with shared memory
+  bool masked_tails = true;  // loads and stores under a lane mask; amounts need not divide
   DType index_dtype = DType::I64;
 
   int lanes(DType t) const { return dtype_bytes(t) > 0 ? vector_bytes / dtype_bytes(t) : 1; }

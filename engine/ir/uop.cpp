@@ -15,8 +15,8 @@ namespace beamline {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(AxisType::Count)> axis_names = {
-    "DEVICE", "GLOBAL", "WARP", "LOCAL", "WEAK", "GROUP_REDUCE", "REDUCE", "UPCAST", "UNROLL", "THREAD",
-    "PLACEHOLDER", "LOOP"};
+    "DEVICE", "GLOBAL", "WARP",   "LOCAL",  "WEAK",        "GROUP_REDUCE",
+    "REDUCE", "UPCAST", "UNROLL", "THREAD", "PLACEHOLDER", "LOOP"};
 constexpr std::array<std::string_view, static_cast<size_t>(AddrSpace::Count)> space_names = {
     "none", "global", "local", "reg", "alu"};
 
@@ -35,9 +35,13 @@ int64_t float_bits(double v) {
 }  // namespace
 
 std::string_view axis_type_name(AxisType t) { return axis_names[static_cast<size_t>(t)]; }
-std::optional<AxisType> axis_type_from_name(std::string_view n) { return from_name<AxisType>(axis_names, n); }
+std::optional<AxisType> axis_type_from_name(std::string_view n) {
+  return from_name<AxisType>(axis_names, n);
+}
 std::string_view addrspace_name(AddrSpace s) { return space_names[static_cast<size_t>(s)]; }
-std::optional<AddrSpace> addrspace_from_name(std::string_view n) { return from_name<AddrSpace>(space_names, n); }
+std::optional<AddrSpace> addrspace_from_name(std::string_view n) {
+  return from_name<AddrSpace>(space_names, n);
+}
 
 std::vector<UOp> UOp::srcs() const {
   std::vector<UOp> s(nsrc());
@@ -52,7 +56,8 @@ int64_t UOp::numel() const {
 bool UOp::has_range(UOp r) const { return std::ranges::find(ranges(), r.node()) != ranges().end(); }
 bool UOp::is_const(int64_t v) const {
   if (!is_const() || dtype() == DType::Invalid) return false;
-  return is_float(dtype()) ? fval() == static_cast<double>(v) && !(v == 0 && std::signbit(fval())) : ival() == v;
+  return is_float(dtype()) ? fval() == static_cast<double>(v) && !(v == 0 && std::signbit(fval()))
+                           : ival() == v;
 }
 
 UOp make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext) {
@@ -68,12 +73,28 @@ DType derive_dtype(Op op, std::span<const UOp> src, DType fallback) {
   if (ops::control.has(op)) return DType::Void;
   DType t = DType::Void;
   switch (op) {
-    case Op::SIN: case Op::LOG2: case Op::EXP2: case Op::SQRT: case Op::RECIPROCAL:
-      return least_float(src[0].dtype());
-    case Op::SHL: case Op::SHR: case Op::INDEX: case Op::LOAD: case Op::REDUCE: case Op::AFTER: case Op::STAGE:
-    case Op::RESHAPE: case Op::PERMUTE: case Op::EXPAND: case Op::PAD: case Op::SHRINK: case Op::FLIP:
-    case Op::CONTIGUOUS: case Op::DETACH: case Op::NEG: case Op::TRUNC:
-      return src[0].dtype();
+    case Op::SIN:
+    case Op::LOG2:
+    case Op::EXP2:
+    case Op::SQRT:
+    case Op::RECIPROCAL: return least_float(src[0].dtype());
+    case Op::SHL:
+    case Op::SHR:
+    case Op::INDEX:
+    case Op::LOAD:
+    case Op::REDUCE:
+    case Op::AFTER:
+    case Op::STAGE:
+    case Op::RESHAPE:
+    case Op::PERMUTE:
+    case Op::EXPAND:
+    case Op::PAD:
+    case Op::SHRINK:
+    case Op::FLIP:
+    case Op::CONTIGUOUS:
+    case Op::DETACH:
+    case Op::NEG:
+    case Op::TRUNC: return src[0].dtype();
     case Op::WHERE: return join(src[1].dtype(), src[2].dtype());
     case Op::STACK:
       for (UOp s : src) t = join(t, s.dtype());
@@ -89,7 +110,8 @@ DType derive_dtype(Op op, std::span<const UOp> src, DType fallback) {
 
 UOp rebuild(UOp u, std::span<const UOp> src) {
   bool changed = false;
-  for (size_t i = 0; i < src.size() && i < u.nsrc(); i++) changed |= src[i].dtype() != u.src(i).dtype();
+  for (size_t i = 0; i < src.size() && i < u.nsrc(); i++)
+    changed |= src[i].dtype() != u.src(i).dtype();
   const DType t = changed ? derive_dtype(u.op(), src, u.dtype()) : u.dtype();
   return make(u.op(), t, src, u.node()->val, u.node()->ext);
 }
@@ -139,7 +161,8 @@ UOp dims(std::span<const int64_t> values) {
 UOp reduce(Op op, UOp value, std::span<const UOp> ranges, size_t leading_dims) {
   std::vector<UOp> src{value};
   src.insert(src.end(), ranges.begin(), ranges.end());
-  return make(Op::REDUCE, value.dtype(), src, static_cast<int64_t>(leading_dims) << 8 | static_cast<int64_t>(op));
+  return make(Op::REDUCE, value.dtype(), src,
+              static_cast<int64_t>(leading_dims) << 8 | static_cast<int64_t>(op));
 }
 UOp where(UOp c, UOp a, UOp b) { return alu(Op::WHERE, {c, a, b}); }
 UOp operator+(UOp a, UOp b) { return alu(Op::ADD, {a, b}); }

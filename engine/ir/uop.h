@@ -1,8 +1,8 @@
 // UOp: the one node of the IR. A handle of 8 bytes to an immutable, interned node of an Arena.
-// Equality is identity: `a == b` iff op, dtype, arg and operands are the same. There is no ordering.
-// Everything derived (shape, ranges, bounds, address space) is computed when the node is created.
-// Lifetime: a UOp is valid until its arena is reset or destroyed; it never leaves a candidate.
-// Thread safety: nodes are read-only; a frozen base arena may be read by many threads.
+// Equality is identity: `a == b` iff op, dtype, arg and operands are the same. There is no
+// ordering. Everything derived (shape, ranges, bounds, address space) is computed when the node is
+// created. Lifetime: a UOp is valid until its arena is reset or destroyed; it never leaves a
+// candidate. Thread safety: nodes are read-only; a frozen base arena may be read by many threads.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -21,12 +21,25 @@
 namespace beamline {
 
 enum class AxisType : uint8_t {
-  DEVICE, GLOBAL, WARP, LOCAL, WEAK, GROUP_REDUCE, REDUCE, UPCAST, UNROLL, THREAD, PLACEHOLDER, LOOP, Count
+  DEVICE,
+  GLOBAL,
+  WARP,
+  LOCAL,
+  WEAK,
+  GROUP_REDUCE,
+  REDUCE,
+  UPCAST,
+  UNROLL,
+  THREAD,
+  PLACEHOLDER,
+  LOOP,
+  Count
 };
 std::string_view axis_type_name(AxisType t);
 std::optional<AxisType> axis_type_from_name(std::string_view name);
 
-/// Where a pointer points: device memory, memory shared by a workgroup, registers, or no memory (a value).
+/// Where a pointer points: device memory, memory shared by a workgroup, registers, or no memory (a
+/// value).
 enum class AddrSpace : uint8_t { None, Global, Local, Reg, Alu, Count };
 std::string_view addrspace_name(AddrSpace s);
 std::optional<AddrSpace> addrspace_from_name(std::string_view name);
@@ -58,7 +71,8 @@ struct Node {
   uint16_t ndim;
   uint32_t id;      // creation order in the arena, continuing its base's
   uint32_t nrange;  // open ranges
-  int64_t val;      // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and n
+  int64_t
+      val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and n
   const Extra* ext;
   uint64_t hash;
   OpSet src_ops;
@@ -92,10 +106,10 @@ class UOp {
   bool is_const() const { return n_->op == Op::CONST; }
   bool is_const(int64_t v) const;  // a CONST of that value, integer, bool or float
   bool is_invalid() const { return n_->op == Op::CONST && n_->dtype == DType::Invalid; }
-  int64_t ival() const { return n_->val; }                         // integer CONST
-  double fval() const { return std::bit_cast<double>(n_->val); }   // float CONST
+  int64_t ival() const { return n_->val; }                        // integer CONST
+  double fval() const { return std::bit_cast<double>(n_->val); }  // float CONST
   double number() const { return is_float(n_->dtype) ? fval() : static_cast<double>(ival()); }
-  int64_t range_id() const { return n_->val >> 8; }                // RANGE
+  int64_t range_id() const { return n_->val >> 8; }  // RANGE
   AxisType axis_type() const { return static_cast<AxisType>(n_->val & 255); }
   Op reduce_op() const { return static_cast<Op>(n_->val & 255); }  // REDUCE
   size_t reduce_dims() const { return static_cast<size_t>(n_->val >> 8); }
@@ -118,14 +132,15 @@ struct UOpHash {
 // Builders; all work in the current arena (Arena::Scope). Operands of commutative ops are put into
 // canonical order: a total structural order with constants last.
 UOp make(Op op, DType dtype, std::span<const UOp> src, int64_t val = 0, const Extra* ext = nullptr);
-UOp make(Op op, DType dtype, std::initializer_list<UOp> src, int64_t val = 0, const Extra* ext = nullptr);
+UOp make(Op op, DType dtype, std::initializer_list<UOp> src, int64_t val = 0,
+         const Extra* ext = nullptr);
 /// A node like u with other operands; the dtype follows them where it is derived.
 UOp rebuild(UOp u, std::span<const UOp> src);
 const Extra* intern(Extra e);
 
 UOp iconst(int64_t v, DType t = DType::WeakInt);
-UOp fconst(double v, DType t);           // rounded to t
-UOp const_like(UOp u, int64_t v);        // a constant of u's dtype
+UOp fconst(double v, DType t);     // rounded to t
+UOp const_like(UOp u, int64_t v);  // a constant of u's dtype
 UOp bool_const(bool v);
 UOp invalid();
 UOp alu(Op op, std::initializer_list<UOp> src);  // dtype derived

@@ -8,7 +8,9 @@
 namespace beamline {
 namespace {
 
-bool expanded(UOp r) { return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL; }
+bool expanded(UOp r) {
+  return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
+}
 
 UOp identity_of(Op op, DType t) {
   if (op == Op::MAX) return is_float(t) ? fconst(-INFINITY, t) : iconst(dtype_min(t), t);
@@ -31,8 +33,10 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     std::vector<UOp> loops, unrolled;
     bool lanes_reduced = false;
     for (size_t i = 1; i < src.size(); i++) {
-      if (src[i] == lanes) lanes_reduced = true;
-      else (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
+      if (src[i] == lanes)
+        lanes_reduced = true;
+      else
+        (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
     }
     if (loops.empty()) {
       done.emplace(u, rebuild(u, src));
@@ -59,17 +63,20 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
       deps.insert(deps.begin(), acc);
       return deps.size() == 1 ? acc : make(Op::AFTER, acc.dtype(), deps);
     };
-    const UOp init = make(Op::STORE, DType::Void,
-                          {make(Op::INDEX, acc.dtype(), {after(outer), at}), identity_of(op, u.dtype())});
+    const UOp init =
+        make(Op::STORE, DType::Void,
+             {make(Op::INDEX, acc.dtype(), {after(outer), at}), identity_of(op, u.dtype())});
     std::vector<UOp> deps{init};
     deps.insert(deps.end(), loops.begin(), loops.end());
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});
     const UOp step = unrolled.empty() ? src[0] : reduce(op, src[0], unrolled, 0);
-    const UOp update = make(Op::STORE, DType::Void, {place, alu(op, {make(Op::LOAD, acc.dtype(), {place}), step})});
+    const UOp update = make(Op::STORE, DType::Void,
+                            {place, alu(op, {make(Op::LOAD, acc.dtype(), {place}), step})});
     std::vector<UOp> end{update};
     end.insert(end.end(), loops.begin(), loops.end());
-    const UOp total = make(Op::LOAD, acc.dtype(),
-                           {make(Op::INDEX, acc.dtype(), {after({make(Op::END, DType::Void, end)}), at})});
+    const UOp total =
+        make(Op::LOAD, acc.dtype(),
+             {make(Op::INDEX, acc.dtype(), {after({make(Op::END, DType::Void, end)}), at})});
     done.emplace(u, lanes_reduced ? reduce(op, total, std::vector<UOp>{lanes}, 0) : total);
   }
   return done.at(ast);

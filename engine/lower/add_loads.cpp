@@ -13,15 +13,20 @@ UOp widen_floats(UOp ast) {
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     UOp v;
-    if (u.op() == Op::CONST && is_float(u.dtype())) v = fconst(u.fval(), DType::F64);
-    else if (u.op() == Op::INDEX && is_float(u.dtype())) v = cast(make(u.op(), u.dtype(), src), DType::F64);
+    if (u.op() == Op::CONST && is_float(u.dtype()))
+      v = fconst(u.fval(), DType::F64);
+    else if (u.op() == Op::INDEX && is_float(u.dtype()))
+      v = cast(make(u.op(), u.dtype(), src), DType::F64);
     else if (u.op() == Op::STORE) {
       const UOp at = u.src(0), p = at.src(0);
       const UOp out = make(p.op(), wide(p.dtype()), p.srcs(), p.node()->val, p.node()->ext);
       src[0] = make(Op::INDEX, out.dtype(), {out, done.at(at.src(1))});
       v = make(u.op(), u.dtype(), src);
-    } else if (u.op() == Op::CAST) v = cast(src[0], wide(u.dtype()));
-    else v = make(u.op(), u.op() == Op::PARAM ? u.dtype() : wide(u.dtype()), src, u.node()->val, u.node()->ext);
+    } else if (u.op() == Op::CAST)
+      v = cast(src[0], wide(u.dtype()));
+    else
+      v = make(u.op(), u.op() == Op::PARAM ? u.dtype() : wide(u.dtype()), src, u.node()->val,
+               u.node()->ext);
     done.emplace(u, v);
   }
   return done.at(ast);
@@ -33,12 +38,14 @@ UOp add_loads(UOp ast) {
     const UOp at = index.src(1);
     const bool gated = at.op() == Op::WHERE && at.src(2).is_invalid();
     const UOp flat = value.at(gated ? at.src(1) : at);
-    return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), flat}), gated ? value.at(at.src(0)) : UOp{});
+    return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), flat}),
+                     gated ? value.at(at.src(0)) : UOp{});
   };
   for (UOp u : toposort(ast)) {
     if (u.op() == Op::INDEX) {
       const auto [at, gate] = split(u);
-      value.emplace(u, gate ? make(Op::LOAD, u.dtype(), {at, const_like(u, 0), gate}) : make(Op::LOAD, u.dtype(), {at}));
+      value.emplace(u, gate ? make(Op::LOAD, u.dtype(), {at, const_like(u, 0), gate})
+                            : make(Op::LOAD, u.dtype(), {at}));
       continue;
     }
     std::vector<UOp> src;
@@ -59,7 +66,8 @@ UOp choose_lanes(UOp ast) {
   const auto visit = [&](UOp index, AxisType type, UOp& best) {
     for (const Node* n : index.ranges()) {
       const UOp r(n);
-      if (r.axis_type() == type && unit_stride(index, r) && (!best || r.vmax() > best.vmax())) best = r;
+      if (r.axis_type() == type && unit_stride(index, r) && (!best || r.vmax() > best.vmax()))
+        best = r;
     }
   };
   for (UOp u : order) {
@@ -75,7 +83,8 @@ UOp add_thread_dims(UOp ast, int64_t& threads) {
   for (UOp u : toposort(ast)) {
     if (u.op() == Op::RANGE && u.axis_type() == AxisType::THREAD) {
       threads = u.vmax() + 1;
-      done.emplace(u, make(Op::SPECIAL, DType::WeakInt, {u.src(0)}, 0, intern(std::string("core_id"))));
+      done.emplace(
+          u, make(Op::SPECIAL, DType::WeakInt, {u.src(0)}, 0, intern(std::string("core_id"))));
       continue;
     }
     std::vector<UOp> src;
@@ -84,8 +93,10 @@ UOp add_thread_dims(UOp ast, int64_t& threads) {
       if (i > 0 && u.op() == Op::END && s.op() == Op::SPECIAL) continue;
       src.push_back(s);
     }
-    if (u.op() == Op::END && src.size() == 1) done.emplace(u, src[0]);
-    else done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+    if (u.op() == Op::END && src.size() == 1)
+      done.emplace(u, src[0]);
+    else
+      done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
   }
   return done.at(ast);
 }

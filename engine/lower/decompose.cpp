@@ -25,26 +25,29 @@ UOp floor_division(UOp a, UOp b) {
   }
   const UOp q = alu(Op::CDIV, {a, b}), r = alu(Op::CMOD, {a, b});
   const UOp zero = const_like(r, 0);
-  return q + where(ne(r, zero) & ne(r < zero, b < const_like(b, 0)), const_like(q, -1), const_like(q, 0));
+  return q + where(ne(r, zero) & ne(r < zero, b < const_like(b, 0)), const_like(q, -1),
+                   const_like(q, 0));
 }
 UOp floor_modulo(UOp a, UOp b) {
   if (nonnegative(a) && b.vmin() > 0) {
-    if (const int k = log2_exact(b); k >= 0) return alu(Op::AND, {a, iconst((int64_t{1} << k) - 1, a.dtype())});
+    if (const int k = log2_exact(b); k >= 0)
+      return alu(Op::AND, {a, iconst((int64_t{1} << k) - 1, a.dtype())});
     return alu(Op::CMOD, {a, b});
   }
   const UOp r = alu(Op::CMOD, {a, b}), zero = const_like(r, 0);
   return r + where(ne(r, zero) & ne(r < zero, b < const_like(b, 0)), b, zero);
 }
 
-// exp2(x) = 2^n * 2^f with n = round(x), |f| <= 1/2. The polynomial is the Taylor series of 2^f in f*ln 2:
-// degree 7 leaves (ln2/2)^8/8! < 6e-9 relative for f32, degree 13 under 3e-18 for f64.
+// exp2(x) = 2^n * 2^f with n = round(x), |f| <= 1/2. The polynomial is the Taylor series of 2^f in
+// f*ln 2: degree 7 leaves (ln2/2)^8/8! < 6e-9 relative for f32, degree 13 under 3e-18 for f64.
 UOp exp2_of(UOp x) {
   const bool single = x.dtype() == DType::F32;
   const DType it = single ? DType::I32 : DType::I64;
   const double low = single ? -151.0 : -1080.0, high = single ? 129.0 : 1025.0;
   // NaN fails every comparison and must come out as NaN: it is put back at the end.
   const UOp clipped = where(x < f(high, x), where(x < f(low, x), f(low, x), x), f(high, x));
-  const UOp shifted = clipped + f(single ? 256.5 : 2048.5, x);  // positive, so truncation rounds to nearest
+  const UOp shifted =
+      clipped + f(single ? 256.5 : 2048.5, x);  // positive, so truncation rounds to nearest
   const UOp whole = as_int(shifted, it) - iconst(single ? 256 : 2048, it);
   const UOp t = (clipped - cast(whole, x.dtype())) * f(M_LN2, x);
   const int degree = single ? 7 : 13;
@@ -55,14 +58,15 @@ UOp exp2_of(UOp x) {
   // Two factors, so that subnormal results are reached and nothing overflows early.
   const UOp half = alu(Op::SHR, {whole, iconst(1, it)});
   const auto power = [&](UOp n) {
-    return bits(alu(Op::SHL, {n + iconst(single ? 127 : 1023, it), iconst(single ? 23 : 52, it)}), x.dtype());
+    return bits(alu(Op::SHL, {n + iconst(single ? 127 : 1023, it), iconst(single ? 23 : 52, it)}),
+                x.dtype());
   };
   const UOp r = p * power(half) * power(whole - half);
   return where(ne(x, x), x, r);
 }
 
-// log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2): with s = (m-1)/(m+1), ln m = 2 (s + s^3/3 + s^5/5 + ...).
-// |s| < 0.1716, so 6 terms are exact to f32 and 11 to f64.
+// log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2): with s = (m-1)/(m+1), ln m = 2 (s + s^3/3 + s^5/5
+// + ...). |s| < 0.1716, so 6 terms are exact to f32 and 11 to f64.
 UOp log2_of(UOp x) {
   const bool single = x.dtype() == DType::F32;
   const DType it = single ? DType::I32 : DType::I64;
@@ -83,7 +87,8 @@ UOp log2_of(UOp x) {
   const UOp exponent = cast(e, x.dtype()) - where(tiny, f(std::log2(scale), x), f(0, x));
   const UOp r = s * p * f(2.0 / M_LN2, x) + exponent;
   const UOp infinite = f(INFINITY, x);
-  const UOp at_edge = where(alu(Op::CMPEQ, {x, infinite}), x, where(alu(Op::CMPEQ, {x, f(0, x)}), f(-INFINITY, x), r));
+  const UOp at_edge = where(alu(Op::CMPEQ, {x, infinite}), x,
+                            where(alu(Op::CMPEQ, {x, f(0, x)}), f(-INFINITY, x), r));
   return where(alu(Op::CMPNE, {x, x}) | (x < f(0, x)), f(NAN, x), at_edge);
 }
 

@@ -32,12 +32,16 @@ Estimates estimate(UOp prepared) {
     todo.pop_back();
     if (!values.insert(u).second || u.op() == Op::INDEX) continue;
     for (size_t i = 0; i < (u.op() == Op::REDUCE ? 1 : u.nsrc()); i++) todo.push_back(u.src(i));
-    const bool index_math = u.dtype() == DType::WeakInt || (u.nsrc() > 0 && u.src(0).dtype() == DType::WeakInt);
-    if (u.op() == Op::REDUCE) e.flops += iterations(u.src(0));
-    else if (ops::alu.has(u.op()) && !index_math) e.flops += iterations(u) * (u.op() == Op::MULACC ? 2 : 1);
+    const bool index_math =
+        u.dtype() == DType::WeakInt || (u.nsrc() > 0 && u.src(0).dtype() == DType::WeakInt);
+    if (u.op() == Op::REDUCE)
+      e.flops += iterations(u.src(0));
+    else if (ops::alu.has(u.op()) && !index_math)
+      e.flops += iterations(u) * (u.op() == Op::MULACC ? 2 : 1);
   }
   for (UOp u : toposort(prepared))  // a fixed order of addition
-    if (const auto it = touched.find(u); it != touched.end()) e.bytes += it->second * dtype_bytes(u.dtype());
+    if (const auto it = touched.find(u); it != touched.end())
+      e.bytes += it->second * dtype_bytes(u.dtype());
   return e;
 }
 

@@ -1,5 +1,5 @@
-// Every node gets one piece for each value of the expanded axes it depends on. Stores are written out over
-// all their values at once, so that what waits for them waits for all of them.
+// Every node gets one piece for each value of the expanded axes it depends on. Stores are written
+// out over all their values at once, so that what waits for them waits for all of them.
 #include <algorithm>
 #include <unordered_map>
 
@@ -25,11 +25,15 @@ class Expander {
   Expander(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces)
       : order_(toposort(ast)), max_pieces_(max_pieces) {
     for (UOp u : order_) {
-      if (u.op() != Op::RANGE || (u.axis_type() != AxisType::UPCAST && u.axis_type() != AxisType::UNROLL)) continue;
+      if (u.op() != Op::RANGE ||
+          (u.axis_type() != AxisType::UPCAST && u.axis_type() != AxisType::UNROLL))
+        continue;
       Axis a{u, {}};
       const int64_t n = u.vmax() + 1;
-      if (u == lanes) cut(n, vector_lanes, a.values);
-      else for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
+      if (u == lanes)
+        cut(n, vector_lanes, a.values);
+      else
+        for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
       axis_of_.emplace(u, axes_.size());
       axes_.push_back(std::move(a));
     }
@@ -42,10 +46,14 @@ class Expander {
         keep(u, {{a->second}, axes_[a->second].values});
         continue;
       }
-      if (u.op() == Op::STORE) store(u);
-      else if (u.op() == Op::REDUCE) fold(u, u, UOp{});
-      else if (const UOp r = chained(u)) fold(u, r, u.src(0) == r ? u.src(1) : u.src(0));
-      else each(u);
+      if (u.op() == Op::STORE)
+        store(u);
+      else if (u.op() == Op::REDUCE)
+        fold(u, u, UOp{});
+      else if (const UOp r = chained(u))
+        fold(u, r, u.src(0) == r ? u.src(1) : u.src(0));
+      else
+        each(u);
     }
     if (total_ > max_pieces_) return std::nullopt;
     return pieces_.at(order_.back()).at[0];
@@ -103,7 +111,9 @@ class Expander {
     if (u.shape().empty()) return 0;
     if (u.op() == Op::STACK) {
       for (size_t i = 0; i < u.nsrc(); i++)
-        if (!u.src(i).is_const() || u.src(i).ival() - u.src(0).ival() != static_cast<int64_t>(i) * (u.src(1).ival() - u.src(0).ival()))
+        if (!u.src(i).is_const() ||
+            u.src(i).ival() - u.src(0).ival() !=
+                static_cast<int64_t>(i) * (u.src(1).ival() - u.src(0).ival()))
           return std::nullopt;
       return u.src(1).ival() - u.src(0).ival();
     }
@@ -140,15 +150,18 @@ class Expander {
   void each(UOp u) {
     std::vector<UOp> operands;
     for (size_t i = 0; i < u.nsrc(); i++)
-      if (!(u.op() == Op::END && i > 0 && axis_of_.contains(u.src(i)))) operands.push_back(u.src(i));
+      if (!(u.op() == Op::END && i > 0 && axis_of_.contains(u.src(i))))
+        operands.push_back(u.src(i));
     Pieces p;
     p.axes = axes_of(operands);
     const size_t n = combinations(p.axes);
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
       std::vector<UOp> src;
       for (UOp s : operands) src.push_back(piece(s, p.axes, c));
-      if (u.op() == Op::END && src.size() == 1) p.at.push_back(src[0]);
-      else p.at.push_back(instance(u, src));
+      if (u.op() == Op::END && src.size() == 1)
+        p.at.push_back(src[0]);
+      else
+        p.at.push_back(instance(u, src));
     }
     keep(u, std::move(p));
   }
@@ -167,14 +180,19 @@ class Expander {
     keep(u, {{}, {stores.size() == 1 ? stores[0] : make(Op::GROUP, DType::Void, stores)}});
   }
 
-  // ADD(accumulator, REDUCE[ADD](v)): one chain of additions onto the accumulator, which fuses with products.
+  // ADD(accumulator, REDUCE[ADD](v)): one chain of additions onto the accumulator, which fuses with
+  // products.
   UOp chained(UOp u) const {
     if (!ops::reduce.has(u.op())) return {};
     for (size_t i = 0; i < 2; i++) {
       const UOp r = u.src(i), other = u.src(1 - i);
-      if (r.op() != Op::REDUCE || r.reduce_op() != u.op() || r.reduce_dims() != 0 || other.op() != Op::LOAD) continue;
+      if (r.op() != Op::REDUCE || r.reduce_op() != u.op() || r.reduce_dims() != 0 ||
+          other.op() != Op::LOAD)
+        continue;
       bool whole = true;
-      for (size_t k = 1; k < r.nsrc(); k++) whole &= axis_of_.contains(r.src(k)) && axes_[axis_of_.at(r.src(k))].values[0].shape().empty();
+      for (size_t k = 1; k < r.nsrc(); k++)
+        whole &=
+            axis_of_.contains(r.src(k)) && axes_[axis_of_.at(r.src(k))].values[0].shape().empty();
       if (whole) return r;
     }
     return {};
@@ -193,13 +211,15 @@ class Expander {
     if (start) operands.push_back(start);
     std::vector<size_t> all = axes_of(operands);
     for (size_t f : folded)
-      if (std::ranges::find(all, f) == all.end()) all.push_back(f);  // a value repeated along the axis
+      if (std::ranges::find(all, f) == all.end())
+        all.push_back(f);  // a value repeated along the axis
     std::ranges::sort(all);
     Pieces p;
     for (size_t a : all)
       if (std::ranges::find(folded, a) == folded.end()) p.axes.push_back(a);
     p.at.assign(combinations(p.axes), UOp{});
-    std::vector<std::vector<UOp>> odd(p.at.size());  // vectors of another width, each summed on its own
+    std::vector<std::vector<UOp>> odd(
+        p.at.size());  // vectors of another width, each summed on its own
     const size_t n = combinations(all);
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
       size_t rest = c, index = 0, stride = 1;
@@ -214,8 +234,10 @@ class Expander {
       if (!sum && start) sum = piece(start, all, c);
       UOp v = piece(value, all, c);
       if (lanes && v.shape().empty()) v = repeat(v, all, c);
-      if (sum && lanes && !std::ranges::equal(sum.shape(), v.shape())) odd[index].push_back(v);
-      else sum = sum ? alu(r.reduce_op(), {sum, v}) : v;
+      if (sum && lanes && !std::ranges::equal(sum.shape(), v.shape()))
+        odd[index].push_back(v);
+      else
+        sum = sum ? alu(r.reduce_op(), {sum, v}) : v;
     }
     for (size_t i = 0; lanes && i < p.at.size(); i++) {
       if (!p.at[i]) continue;
@@ -235,7 +257,8 @@ class Expander {
       const auto& values = axes_[all[i]].values;
       const UOp step = values[c % values.size()];
       c /= values.size();
-      if (!step.shape().empty()) return stack(std::vector<UOp>(static_cast<size_t>(step.shape()[0]), v));
+      if (!step.shape().empty())
+        return stack(std::vector<UOp>(static_cast<size_t>(step.shape()[0]), v));
     }
     return v;
   }

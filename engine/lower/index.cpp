@@ -22,16 +22,36 @@ std::vector<UOp> terms(UOp sum) {
   return out;
 }
 
+// A weak operand beside one of a real type takes that type.
+void commit_literals(UOp u, std::vector<UOp>& src) {
+  if (!ops::binary.has(u.op()) && !ops::ternary.has(u.op())) return;
+  DType t = DType::Void;
+  const size_t first = u.op() == Op::WHERE ? 1 : 0;
+  for (size_t i = first; i < u.nsrc(); i++) t = join(t, u.src(i).dtype());
+  if (is_weak(t)) return;
+  for (size_t i = first; i < u.nsrc(); i++) {
+    const UOp s = u.src(i);
+    if (!is_weak(s.dtype())) continue;
+    if (!s.is_const())
+      src[i] = cast(src[i], t);
+    else if (is_float(t))
+      src[i] = fconst(s.number(), t);
+    else
+      src[i] = iconst(s.ival(), t);
+  }
+}
+
 }  // namespace
 
 UOp order_index_sums(UOp ast) {
-  // The depth of a range is the number of loops around it: the order in which ENDs list them, and reduce
-  // loops inside the output's.
+  // The depth of a range is the number of loops around it: the order in which ENDs list them, and
+  // reduce loops inside the output's.
   std::unordered_map<UOp, int, UOpHash> depth;
   const std::vector<UOp> order = toposort(ast);
   for (UOp u : order)
     if (u.op() == Op::END)
-      for (size_t i = 1; i < u.nsrc(); i++) depth[u.src(i)] = static_cast<int>(u.ranges().size() + i);
+      for (size_t i = 1; i < u.nsrc(); i++)
+        depth[u.src(i)] = static_cast<int>(u.ranges().size() + i);
   const auto level = [&](UOp u) {
     if (u.is_const()) return 1 << 20;
     int d = 0;
@@ -60,7 +80,10 @@ UOp lower_index_dtypes(UOp ast, DType index_dtype) {
   for (UOp u : toposort(ast)) {
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
-    DType t = u.dtype() == DType::WeakInt ? index_dtype : u.dtype() == DType::WeakFloat ? DType::F32 : u.dtype();
+    commit_literals(u, src);
+    DType t = u.dtype() == DType::WeakInt     ? index_dtype
+              : u.dtype() == DType::WeakFloat ? DType::F32
+                                              : u.dtype();
     if (u.op() == Op::SHRINK || u.op() == Op::PARAM || u.op() == Op::BUFFER) {
       // Shape operands stay as they are; the offset of a vector access is a value.
       if (u.op() != Op::SHRINK) {

@@ -1,5 +1,5 @@
-// A tree of loops. Every node stands in the innermost loop it depends on; a loop is one item of the loop
-// around it. Items of one loop are ordered by their dependencies, in the order of the graph.
+// A tree of loops. Every node stands in the innermost loop it depends on; a loop is one item of the
+// loop around it. Items of one loop are ordered by their dependencies, in the order of the graph.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -52,7 +52,8 @@ class Linearizer {
   static size_t depth_of(UOp r, const std::unordered_map<UOp, UOp, UOpHash>& end_of) {
     return end_of.at(r).ranges().size();
   }
-  // The innermost loop a node depends on; null at the top. Loops that enclose have fewer loops around them.
+  // The innermost loop a node depends on; null at the top. Loops that enclose have fewer loops
+  // around them.
   UOp home(UOp u) const {
     UOp best;
     for (const Node* n : u.ranges())
@@ -60,7 +61,8 @@ class Linearizer {
     return best;
   }
   UOp loop_of(UOp u) const { return u.op() == Op::RANGE ? home(end_of_.at(u)) : home(u); }
-  // The item of `loop` that contains u: u itself, or the child loop's RANGE. Null when u is outside.
+  // The item of `loop` that contains u: u itself, or the child loop's RANGE. Null when u is
+  // outside.
   UOp item(UOp u, UOp loop) const {
     UOp at = u;
     while (true) {
@@ -87,7 +89,8 @@ class Linearizer {
       for (size_t i = 0; i < u.nsrc(); i++)
         if (const UOp d = item(u.src(i), loop); d && !(d == in)) needs[in].push_back(d);
       if (u.op() == Op::RANGE) {
-        if (const auto inner = body_.find(u); inner != body_.end()) todo.insert(todo.end(), inner->second.begin(), inner->second.end());
+        if (const auto inner = body_.find(u); inner != body_.end())
+          todo.insert(todo.end(), inner->second.begin(), inner->second.end());
         todo.push_back(end_of_.at(u));
       }
     }

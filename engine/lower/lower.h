@@ -1,5 +1,5 @@
-// lower(): from a kernel's AST and Opts to a linear list of UOps that a renderer prints or the interpreter
-// runs. The passes are a flat named list; each can be traced by name.
+// lower(): from a kernel's AST and Opts to a linear list of UOps that a renderer prints or the
+// interpreter runs. The passes are a flat named list; each can be traced by name.
 #pragma once
 #include <functional>
 #include <string>
@@ -30,7 +30,8 @@ struct LinearKernel {
 };
 
 struct LowerOptions {
-  bool reference = false;  // compute floats in f64 and store them so: the expected outputs of a kernel
+  bool reference =
+      false;  // compute floats in f64 and store them so: the expected outputs of a kernel
   /// Called after every pass with its name and the graph.
   std::function<void(std::string_view pass, UOp graph)> after_pass;
 };

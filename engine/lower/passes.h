@@ -1,5 +1,5 @@
-// The passes of lower(), in the order in which it runs them. Each takes and returns a graph in the current
-// arena. Numbers refer to the reference's pass list (engine.md 5.1).
+// The passes of lower(), in the order in which it runs them. Each takes and returns a graph in the
+// current arena. Numbers refer to the reference's pass list (engine.md 5.1).
 #pragma once
 #include <optional>
 #include <string>
@@ -17,12 +17,13 @@ UOp widen_floats(UOp ast);
 /// (alt, gate). Afterwards no index holds Invalid.
 UOp add_loads(UOp ast);
 
-/// The axis whose steps become the lanes of vectors: an UPCAST axis along which the store is contiguous,
-/// else an UNROLL axis along which a load is; null = scalar code.
+/// The axis whose steps become the lanes of vectors: an UPCAST axis along which the store is
+/// contiguous, else an UNROLL axis along which a load is; null = scalar code.
 UOp choose_lanes(UOp ast);
 
-/// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops, updated
-/// in its own, read after their END. Lanes on a reduce axis give partial sums, added up after the loop.
+/// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,
+/// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
+/// after the loop.
 UOp reduce_to_accumulator(UOp ast, UOp lanes);
 
 /// 12: THREAD ranges become the special `core_id`; `threads` receives their size (1 without).
@@ -33,8 +34,9 @@ UOp add_thread_dims(UOp ast, int64_t& threads);
 /// Nothing, if more than `max_pieces` values would come of it.
 std::optional<UOp> expand(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces = 20000);
 
-/// Sums in index math are regrouped so that what changes in outer loops is added first and constants last:
-/// loop-invariant parts become nodes of their own, and constants fold into addresses.
+/// Sums in index math are regrouped so that what changes in outer loops is added first and
+/// constants last: loop-invariant parts become nodes of their own, and constants fold into
+/// addresses.
 UOp order_index_sums(UOp ast);
 
 /// 19: weak integers become `index_dtype`.
@@ -43,7 +45,8 @@ UOp lower_index_dtypes(UOp ast, DType index_dtype);
 /// 22, 24: ops no CPU instruction has: floor division and modulo, reciprocal, exp2 and log2.
 UOp decompose(UOp ast);
 
-/// 26, 29: the list. ENDs of several ranges are split; a loop's nodes stand between its RANGE and its END.
+/// 26, 29: the list. ENDs of several ranges are split; a loop's nodes stand between its RANGE and
+/// its END.
 std::vector<UOp> linearize(UOp sink);
 
 }  // namespace beamline

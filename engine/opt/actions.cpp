@@ -17,10 +17,12 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   if (!schedule) return out;
   const auto offer = [&](OptKind kind, std::span<const int64_t> amounts) {
     const std::vector<UOp> axes = schedule->axes_for(kind);
-    for (int64_t axis = 0; axis < std::min<int64_t>(max_axes, static_cast<int64_t>(axes.size())); axis++)
+    for (int64_t axis = 0; axis < std::min<int64_t>(max_axes, static_cast<int64_t>(axes.size()));
+         axis++)
       for (int64_t amount : amounts) {
         // The whole axis is written 0; its number would be the same candidate twice.
-        if (amount != 0 && amount == KernelSchedule::size(axes[static_cast<size_t>(axis)])) continue;
+        if (amount != 0 && amount == KernelSchedule::size(axes[static_cast<size_t>(axis)]))
+          continue;
         KernelSchedule trial = *schedule;
         if (!trial.apply({kind, axis, {amount}})) out.push_back(trial.applied().back());
       }

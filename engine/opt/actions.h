@@ -8,7 +8,8 @@ namespace beamline {
 /// Sequences that are not legal themselves give nothing.
 Opts legal_actions(UOp ast, const Opts& so_far, const Target& target);
 
-/// Identifies the action table: changes when the table does, so that stored searches can be told apart.
+/// Identifies the action table: changes when the table does, so that stored searches can be told
+/// apart.
 std::string_view action_set_name();
 
 }  // namespace beamline

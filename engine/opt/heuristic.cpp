@@ -23,10 +23,14 @@ AxisUse use_of(UOp ast, UOp r, size_t axis) {
     if (u.op() != Op::INDEX) continue;
     const UOp at = u.src(1).op() == Op::WHERE ? u.src(1).src(1) : u.src(1);
     const bool unit = unit_stride(at, r);
-    if (std::ranges::find(stored, u) != stored.end()) a.unit_store |= unit;
-    else if (unit) a.unit_loads++;
-    else if (at.has_range(r)) a.other_loads++;
-    else a.constant_loads++;
+    if (std::ranges::find(stored, u) != stored.end())
+      a.unit_store |= unit;
+    else if (unit)
+      a.unit_loads++;
+    else if (at.has_range(r))
+      a.other_loads++;
+    else
+      a.constant_loads++;
   }
   return a;
 }
@@ -37,7 +41,8 @@ int64_t rows_for(int64_t size, int64_t most) {
   double best_waste = 1e9;
   for (int64_t k = std::min(most, size); k >= 2; k--) {
     const auto blocks = static_cast<double>((size + k - 1) / k);
-    const double waste = blocks * static_cast<double>(k) / static_cast<double>(size) + 0.02 * static_cast<double>(most - k);
+    const double waste = blocks * static_cast<double>(k) / static_cast<double>(size) +
+                         0.02 * static_cast<double>(most - k);
     if (waste < best_waste) best = k, best_waste = waste;
   }
   return best;
@@ -68,7 +73,9 @@ Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
   if (!lane) {
     // Else partial sums along a contiguous reduce axis.
     for (const AxisUse& a : reduces)
-      if (a.unit_loads > 0 && apply(OptKind::UNROLL, a.axis, std::min<int64_t>(a.size, lanes * limits.reduce_vectors))) break;
+      if (a.unit_loads > 0 &&
+          apply(OptKind::UNROLL, a.axis, std::min<int64_t>(a.size, lanes * limits.reduce_vectors)))
+        break;
     return s.applied();
   }
   const AxisUse* rows = nullptr;  // an axis along which some lane load is reused
@@ -82,9 +89,11 @@ Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
   // Splitting the lane axis first keeps the numbers of the axes before it.
   if (!apply(OptKind::UPCAST, lane->axis, width) || !rows) return s.applied();
   const int64_t row_vectors = (width + lanes - 1) / lanes;
-  const int64_t most = std::min<int64_t>(limits.max_rows, (target.vector_registers - row_vectors - 1) / row_vectors);
+  const int64_t most =
+      std::min<int64_t>(limits.max_rows, (target.vector_registers - row_vectors - 1) / row_vectors);
   size_t axis = rows->axis;
-  if (width == lane->size && rows->axis > lane->axis) axis--;  // the lane loop is gone from the list
+  if (width == lane->size && rows->axis > lane->axis)
+    axis--;  // the lane loop is gone from the list
   apply(OptKind::UPCAST, axis, rows_for(rows->size, most));
   return s.applied();
 }

@@ -42,13 +42,17 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
   Opts out;
   if (text.empty()) return out;
   size_t at = 0;
-  const auto error = [&](std::string m) { return OptError{static_cast<int>(at) + 1, std::move(m)}; };
+  const auto error = [&](std::string m) {
+    return OptError{static_cast<int>(at) + 1, std::move(m)};
+  };
   while (true) {
     const size_t end = std::min(text.find(';', at), text.size());
     std::string_view item = text.substr(at, end - at);
     const std::string_view name = item.substr(0, item.find(':'));
     const auto kind = opt_kind_from_name(name);
-    if (!kind) return error(fmt::format("unknown opt '{}'; expected one of {}", name, fmt::join(names, " ")));
+    if (!kind)
+      return error(
+          fmt::format("unknown opt '{}'; expected one of {}", name, fmt::join(names, " ")));
     Opt o;
     o.kind = *kind;
     std::vector<std::string_view> parts;
@@ -59,12 +63,15 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
     }
     const size_t want = o.kind == OptKind::NOLOCALS ? 0 : 2;
     if (parts.size() != want)
-      return error(want == 0 ? "NOLOCALS takes no axis" : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
+      return error(want == 0 ? "NOLOCALS takes no axis"
+                             : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
     if (want) {
-      if (!read_int(parts[0], o.axis) || o.axis < 0) return error(fmt::format("'{}' is not an axis number", parts[0]));
+      if (!read_int(parts[0], o.axis) || o.axis < 0)
+        return error(fmt::format("'{}' is not an axis number", parts[0]));
       std::string_view arg = parts[1];
       const bool list = arg.size() >= 2 && arg.front() == '(' && arg.back() == ')';
-      if (list != (o.kind == OptKind::TC)) return error("TC, and only TC, takes (select,level,use)");
+      if (list != (o.kind == OptKind::TC))
+        return error("TC, and only TC, takes (select,level,use)");
       if (list) arg = arg.substr(1, arg.size() - 2);
       while (!arg.empty()) {
         const std::string_view one = arg.substr(0, arg.find(','));

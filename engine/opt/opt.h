@@ -1,4 +1,5 @@
-// Opt: one scheduling decision on a kernel, and the text of a sequence of them (product.md "Opt text"):
+// Opt: one scheduling decision on a kernel, and the text of a sequence of them (product.md "Opt
+// text"):
 //   opts = "" | opt *(";" opt);  opt = NAME [":" axis [":" arg]];  arg = integer | "(" integers ")"
 // An axis is the index in the list that the opt's kind names, at the moment it is applied.
 #pragma once
@@ -12,7 +13,19 @@
 
 namespace beamline {
 
-enum class OptKind : uint8_t { TC, UPCAST, UNROLL, LOCAL, THREAD, GROUP, GROUPTOP, NOLOCALS, PADTO, SWAP, Count };
+enum class OptKind : uint8_t {
+  TC,
+  UPCAST,
+  UNROLL,
+  LOCAL,
+  THREAD,
+  GROUP,
+  GROUPTOP,
+  NOLOCALS,
+  PADTO,
+  SWAP,
+  Count
+};
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);
 

@@ -16,10 +16,14 @@ namespace {
 int position(AxisType t) {
   switch (t) {
     case AxisType::DEVICE: return -2;
-    case AxisType::WEAK: case AxisType::LOOP: case AxisType::PLACEHOLDER: return -1;
-    case AxisType::THREAD: case AxisType::GLOBAL: return 0;
+    case AxisType::WEAK:
+    case AxisType::LOOP:
+    case AxisType::PLACEHOLDER: return -1;
+    case AxisType::THREAD:
+    case AxisType::GLOBAL: return 0;
     case AxisType::WARP: return 1;
-    case AxisType::LOCAL: case AxisType::GROUP_REDUCE: return 2;
+    case AxisType::LOCAL:
+    case AxisType::GROUP_REDUCE: return 2;
     case AxisType::UPCAST: return 3;
     case AxisType::REDUCE: return 4;
     default: return 5;
@@ -50,7 +54,8 @@ std::vector<UOp> KernelSchedule::axes() const {
   std::vector<UOp> out;
   for (UOp u : toposort(ast_))
     if (u.op() == Op::RANGE && size(u) > 1) out.push_back(u);
-  std::ranges::sort(out, {}, [](UOp r) { return std::pair(position(r.axis_type()), r.range_id()); });
+  std::ranges::sort(out, {},
+                    [](UOp r) { return std::pair(position(r.axis_type()), r.range_id()); });
   return out;
 }
 
@@ -59,7 +64,9 @@ std::vector<UOp> KernelSchedule::axes_for(OptKind kind) const {
   for (UOp r : axes()) {
     const AxisType t = r.axis_type();
     const bool reduces = t == AxisType::REDUCE || t == AxisType::GROUP_REDUCE;
-    if (kind == OptKind::UNROLL ? reduces : kind == OptKind::GROUP || kind == OptKind::GROUPTOP ? t == AxisType::REDUCE : true)
+    if (kind == OptKind::UNROLL                               ? reduces
+        : kind == OptKind::GROUP || kind == OptKind::GROUPTOP ? t == AxisType::REDUCE
+                                                              : true)
       out.push_back(r);
   }
   return out;
@@ -79,8 +86,8 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
   const UOp clamped = divides ? value : where(inside, value, iconst(n - 1));
   const bool reduces = r.axis_type() == AxisType::REDUCE;
 
-  // Reads that move by one element a step can become lanes and keep a mask; others read a clamped place,
-  // whose value is never used. What is written is always gated.
+  // Reads that move by one element a step can become lanes and keep a mask; others read a clamped
+  // place, whose value is never used. What is written is always gated.
   Substitution done;
   for (UOp u : toposort(ast_)) {
     if (u == r) {
@@ -98,18 +105,23 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
       src.push_back(part);
     }
     if (!divides && u.op() == Op::REDUCE && reduces && std::ranges::find(src, part) != src.end())
-      src[0] = where(inside, src[0], u.reduce_op() == Op::MAX && is_float(u.dtype()) ? fconst(-INFINITY, u.dtype())
-                                     : u.reduce_op() == Op::MAX ? iconst(dtype_min(u.dtype()), u.dtype())
-                                                                : const_like(u, u.reduce_op() == Op::MUL));
+      src[0] = where(inside, src[0],
+                     u.reduce_op() == Op::MAX && is_float(u.dtype()) ? fconst(-INFINITY, u.dtype())
+                     : u.reduce_op() == Op::MAX ? iconst(dtype_min(u.dtype()), u.dtype())
+                                                : const_like(u, u.reduce_op() == Op::MUL));
     UOp built = src == u.srcs() ? u : rebuild(u, src);
     if (!divides && u.op() == Op::INDEX && u.src(1).has_range(r)) {
       UOp valid;
       const UOp flat = split_gate(u.src(1), valid);
-      const bool stored = std::ranges::any_of(toposort(ast_), [&](UOp s) { return s.op() == Op::STORE && s.src(0) == u; });
+      const bool stored = std::ranges::any_of(
+          toposort(ast_), [&](UOp s) { return s.op() == Op::STORE && s.src(0) == u; });
       UOp index = substitute(flat, {{r, value}});
       UOp gate = valid ? substitute(valid, {{r, value}}) : UOp{};
-      if (stored || unit_stride(flat, r)) gate = gate ? gate & inside : inside;
-      else index = substitute(flat, {{r, clamped}}), gate = valid ? substitute(valid, {{r, clamped}}) : UOp{};
+      if (stored || unit_stride(flat, r))
+        gate = gate ? gate & inside : inside;
+      else
+        index = substitute(flat, {{r, clamped}}),
+        gate = valid ? substitute(valid, {{r, clamped}}) : UOp{};
       built = make(Op::INDEX, u.dtype(), {src[0], gate ? where(gate, index, invalid()) : index});
     }
     done.emplace(u, built);
@@ -119,26 +131,30 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
 }
 
 std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount) const {
-  // Accumulated and expanded values must have a chance of staying in registers; twice their number is
-  // where spilling always loses.
+  // Accumulated and expanded values must have a chance of staying in registers; twice their number
+  // is where spilling always loses.
   int64_t elements = amount;
   for (UOp a : axes())
     if (a.axis_type() == AxisType::UPCAST && a != r) elements *= size(a);
   const int64_t limit = int64_t{2} * target_.vector_registers * target_.vector_bytes / 4;
   if (elements > limit)
-    return fmt::format("{} values a step exceed {}, twice what the vector registers hold", elements, limit);
+    return fmt::format("{} values a step exceed {}, twice what the vector registers hold", elements,
+                       limit);
   return std::nullopt;
 }
 
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::TC) return "this target has no tensor cores";
-  if (opt.kind == OptKind::LOCAL || opt.kind == OptKind::GROUP || opt.kind == OptKind::GROUPTOP || opt.kind == OptKind::NOLOCALS)
-    return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind), target_.name);
+  if (opt.kind == OptKind::LOCAL || opt.kind == OptKind::GROUP || opt.kind == OptKind::GROUPTOP ||
+      opt.kind == OptKind::NOLOCALS)
+    return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
+                       target_.name);
   if (opt.kind == OptKind::SWAP) return "SWAP exchanges two GLOBAL axes, this target has none";
   if (opt.kind == OptKind::PADTO) return "PADTO is not needed here: amounts need not divide";
   const std::vector<UOp> list = axes_for(opt.kind);
   if (opt.axis >= static_cast<int64_t>(list.size()))
-    return fmt::format("axis {} does not exist, {} has {} axes here", opt.axis, opt_kind_name(opt.kind), list.size());
+    return fmt::format("axis {} does not exist, {} has {} axes here", opt.axis,
+                       opt_kind_name(opt.kind), list.size());
   const UOp r = list[static_cast<size_t>(opt.axis)];
   const int64_t n = size(r), k = opt.amount() == 0 ? n : opt.amount();
   const AxisType t = r.axis_type();
@@ -148,7 +164,8 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   switch (opt.kind) {
     case OptKind::UPCAST:
       if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL)
-        return fmt::format("axis {} is {}; UPCAST takes an output axis", opt.axis, axis_type_name(t));
+        return fmt::format("axis {} is {}; UPCAST takes an output axis", opt.axis,
+                           axis_type_name(t));
       if (auto why = check_registers(r, k)) return why;
       shift_to(r, k, AxisType::UPCAST, false);
       break;
@@ -157,12 +174,16 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
       shift_to(r, k, AxisType::UNROLL, false);
       break;
     case OptKind::THREAD:
-      if (t != AxisType::WEAK) return fmt::format("axis {} is {}; THREAD takes an output loop", opt.axis, axis_type_name(t));
-      if (k > target_.threads || k > max_thread_amount) return fmt::format("{} threads exceed the {} allowed", k, target_.threads);
+      if (t != AxisType::WEAK)
+        return fmt::format("axis {} is {}; THREAD takes an output loop", opt.axis,
+                           axis_type_name(t));
+      if (k > target_.threads || k > max_thread_amount)
+        return fmt::format("{} threads exceed the {} allowed", k, target_.threads);
       for (UOp a : axes())
         if (a.axis_type() == AxisType::THREAD) return "the kernel is split over threads already";
       for (UOp u : toposort(ast_))
-        if (u.op() == Op::STORE && !u.src(0).has_range(r)) return "a store does not depend on the axis";
+        if (u.op() == Op::STORE && !u.src(0).has_range(r))
+          return "a store does not depend on the axis";
       shift_to(r, k, AxisType::THREAD, true);
       break;
     default: CHECK(false && "unhandled opt"); break;
@@ -171,7 +192,8 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   return std::nullopt;
 }
 
-std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts, const Target& target) {
+std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
+                                                    const Target& target) {
   KernelSchedule s(ast, target);
   for (size_t i = 0; i < opts.size(); i++)
     if (auto why = s.apply(opts[i])) return OptRefusal{i, *why};
@@ -193,9 +215,11 @@ std::string describe_axes(const KernelSchedule& s, bool color) {
   for (size_t i = 0; i < all.size(); i++) {
     const UOp r = all[i];
     const auto at = std::ranges::find(reduces, r);
-    const std::string unroll = at == reduces.end() ? "" : fmt::format("  UNROLL axis {}", at - reduces.begin());
-    out += fmt::format("{}{:>3}  {:>8}  {}{}{}\n", color ? code(r.axis_type()) : "", i, KernelSchedule::size(r),
-                       axis_type_name(r.axis_type()), color ? "\033[0m" : "", unroll);
+    const std::string unroll =
+        at == reduces.end() ? "" : fmt::format("  UNROLL axis {}", at - reduces.begin());
+    out += fmt::format("{}{:>3}  {:>8}  {}{}{}\n", color ? code(r.axis_type()) : "", i,
+                       KernelSchedule::size(r), axis_type_name(r.axis_type()),
+                       color ? "\033[0m" : "", unroll);
   }
   return out;
 }

@@ -18,11 +18,12 @@ struct OptRefusal {
 
 class KernelSchedule {
  public:
-  /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's use.
+  /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's
+  /// use.
   KernelSchedule(UOp ast, const Target& target);
 
-  /// Applies one opt, or says why not; a refused opt changes nothing. An amount of 0 (the whole axis) is
-  /// recorded as the number.
+  /// Applies one opt, or says why not; a refused opt changes nothing. An amount of 0 (the whole
+  /// axis) is recorded as the number.
   std::optional<std::string> apply(const Opt& opt);
 
   UOp ast() const { return ast_; }
@@ -35,8 +36,8 @@ class KernelSchedule {
   static int64_t size(UOp range);
 
  private:
-  // Splits r into r' * k + new (or new * ceil(n / k) + r' when `top`); returns the new range. A k that does
-  // not divide gives masked accesses and, in reductions, the identity.
+  // Splits r into r' * k + new (or new * ceil(n / k) + r' when `top`); returns the new range. A k
+  // that does not divide gives masked accesses and, in reductions, the identity.
   UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
 
@@ -46,7 +47,8 @@ class KernelSchedule {
 };
 
 /// Replays a whole sequence.
-std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts, const Target& target);
+std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
+                                                    const Target& target);
 
 /// One line an axis: index, size, type, as people read opts; colours by type when asked.
 std::string describe_axes(const KernelSchedule& s, bool color);

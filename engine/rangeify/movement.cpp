@@ -34,14 +34,16 @@ IndexTuple through_movement(UOp u, const IndexTuple& out, std::vector<UOp>& ende
       int64_t stride = 1;
       in.index.resize(shape.size());
       for (size_t i = shape.size(); i-- > 0;) {
-        in.index[i] = shape[i] == 1 ? iconst(0) : simplify((flat / iconst(stride)) % iconst(shape[i]));
+        in.index[i] =
+            shape[i] == 1 ? iconst(0) : simplify((flat / iconst(stride)) % iconst(shape[i]));
         stride *= shape[i];
       }
       return in;
     }
     case Op::PERMUTE:
       in.index.resize(shape.size());
-      for (size_t i = 0; i < shape.size(); i++) in.index[static_cast<size_t>(u.ints()[i])] = out.index[i];
+      for (size_t i = 0; i < shape.size(); i++)
+        in.index[static_cast<size_t>(u.ints()[i])] = out.index[i];
       return in;
     case Op::EXPAND: {
       const size_t added = out.index.size() - shape.size();
@@ -57,7 +59,8 @@ IndexTuple through_movement(UOp u, const IndexTuple& out, std::vector<UOp>& ende
       }
       return in;
     case Op::SHRINK:
-      for (size_t i = 0; i < shape.size(); i++) in.index.push_back(simplify(out.index[i] + u.src(1).src(i)));
+      for (size_t i = 0; i < shape.size(); i++)
+        in.index.push_back(simplify(out.index[i] + u.src(1).src(i)));
       return in;
     case Op::PAD:
       for (size_t i = 0; i < shape.size(); i++) {

@@ -17,7 +17,8 @@ size_t count_divisions(UOp root) {
 
 // outer and inner become one range over both, if the index math does not get worse.
 UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
-  if (outer.op() != Op::RANGE || inner.op() != Op::RANGE || outer.axis_type() != inner.axis_type()) return {};
+  if (outer.op() != Op::RANGE || inner.op() != Op::RANGE || outer.axis_type() != inner.axis_type())
+    return {};
   if (!outer.src(0).is_const() || !inner.src(0).is_const()) return {};
   for (UOp u : toposort(kernel)) {  // both are ended by the same nodes
     if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
@@ -27,7 +28,8 @@ UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
   }
   const int64_t n = inner.src(0).ival();
   const UOp merged = range(outer.src(0).ival() * n, id, outer.axis_type());
-  // In the ender's own range list the pair becomes the one range; elsewhere its quotient and remainder.
+  // In the ender's own range list the pair becomes the one range; elsewhere its quotient and
+  // remainder.
   const UOp tag_outer = merged / iconst(n), tag_inner = merged % iconst(n);
   const UOp out = substitute(kernel, {{outer, tag_outer}, {inner, tag_inner}});
   std::unordered_map<UOp, UOp, UOpHash> done;
@@ -55,7 +57,8 @@ UOp merge_ranges(UOp kernel) {
       if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
       for (size_t i = 1; i < u.nsrc() && !changed; i++)
         for (size_t j = 1; j < u.nsrc() && !changed; j++) {
-          const bool adjacent = u.op() == Op::END ? j == i + 1 : j != i;  // a reduction has no order
+          const bool adjacent =
+              u.op() == Op::END ? j == i + 1 : j != i;  // a reduction has no order
           if (!adjacent) continue;
           if (const UOp m = try_merge(kernel, u, u.src(i), u.src(j), next_id)) {
             kernel = m, next_id++, changed = true;
@@ -72,8 +75,8 @@ UOp merge_ranges(UOp kernel) {
 Prepared prepare(UOp kernel) {
   UOp u = merge_ranges(simplify(kernel));
   Prepared p;
-  // Renumbering can change the canonical order of operands, and with it the order of the visit: repeat
-  // until it is stable, so that preparing twice gives the same text.
+  // Renumbering can change the canonical order of operands, and with it the order of the visit:
+  // repeat until it is stable, so that preparing twice gives the same text.
   for (int round = 0; round < 8; round++) {
     Substitution map;
     std::vector<int64_t> slots;
@@ -89,8 +92,10 @@ Prepared prepare(UOp kernel) {
         map.emplace(n, range(n.src(0), next_range++, n.axis_type()));
       }
     }
-    if (p.slots.empty()) p.slots = slots;
-    else for (int64_t& s : slots) s = p.slots[static_cast<size_t>(s)];
+    if (p.slots.empty())
+      p.slots = slots;
+    else
+      for (int64_t& s : slots) s = p.slots[static_cast<size_t>(s)];
     p.slots = slots;
     const UOp next = substitute(u, map);
     if (next == u) break;

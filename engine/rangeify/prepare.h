@@ -1,5 +1,5 @@
-// prepare(): the last step before a kernel is named by its key: symbolic simplification, merging of adjacent
-// ranges, then PARAM slots and range ids renumbered by first visit. Idempotent.
+// prepare(): the last step before a kernel is named by its key: symbolic simplification, merging of
+// adjacent ranges, then PARAM slots and range ids renumbered by first visit. Idempotent.
 #pragma once
 #include <vector>
 

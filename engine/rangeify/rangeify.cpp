@@ -43,8 +43,10 @@ class Rangeifier {
     std::vector<UOp> outs;
     for (size_t i = 0; i < sink_.nsrc(); i++) {
       const UOp u = sink_.src(i);
-      if (is_leaf(u)) outs.push_back(copy_of(u));
-      else outs.push_back(stage_.at(u));
+      if (is_leaf(u))
+        outs.push_back(copy_of(u));
+      else
+        outs.push_back(stage_.at(u));
     }
     return make(Op::SINK, DType::Void, outs);
   }
@@ -68,7 +70,8 @@ class Rangeifier {
     if (leaf.op() == Op::CONST || leaf.addrspace() == AddrSpace::Alu) return leaf;
     // In kernels memory has one dimension.
     const int64_t n[] = {leaf.numel()};
-    return make(Op::INDEX, leaf.dtype(), {param(leaf.param(), leaf.dtype(), n), flat_index(at, leaf.shape())});
+    return make(Op::INDEX, leaf.dtype(),
+                {param(leaf.param(), leaf.dtype(), n), flat_index(at, leaf.shape())});
   }
 
   // Decides where x is read from what its consumers asked, then asks its operands.
@@ -83,7 +86,9 @@ class Rangeifier {
       for (const Request& r : requests) {
         ended.insert(ended.end(), r.ended.begin(), r.ended.end());
         if (r.at.index != out.index) realize = true;
-        any_valid = any_valid && r.at.valid ? (any_valid == r.at.valid ? any_valid : any_valid | r.at.valid) : UOp{};
+        any_valid = any_valid && r.at.valid
+                        ? (any_valid == r.at.valid ? any_valid : any_valid | r.at.valid)
+                        : UOp{};
       }
       out.valid = any_valid;
       if (!ended.empty() && (ops::elementwise.has(x.op()) || x.op() == Op::REDUCE)) realize = true;
@@ -103,7 +108,8 @@ class Rangeifier {
     }
     if (x.op() == Op::REDUCE) {
       Request r{out, ended};
-      std::vector<UOp> reduced = fresh(x.src(0).shape().subspan(0, x.reduce_dims()), AxisType::REDUCE);
+      std::vector<UOp> reduced =
+          fresh(x.src(0).shape().subspan(0, x.reduce_dims()), AxisType::REDUCE);
       reduced_[x] = reduced;
       r.at.index.insert(r.at.index.begin(), reduced.begin(), reduced.end());
       in_[x] = {r.at};
@@ -133,10 +139,13 @@ class Rangeifier {
         if (stage.src(d + 1).op() == Op::RANGE) map.emplace(stage.src(d + 1), at.index[d]);
       return substitute(stage.src(0), map);
     }
-    return make(Op::INDEX, stage.dtype(), {make(Op::RESHAPE, stage.dtype(), {stage, dims(std::vector<int64_t>{s.numel()})}), flat_index(at, s.shape())});
+    return make(Op::INDEX, stage.dtype(),
+                {make(Op::RESHAPE, stage.dtype(), {stage, dims(std::vector<int64_t>{s.numel()})}),
+                 flat_index(at, s.shape())});
   }
 
-  // Recomputing is cheaper than storing: few buffers are read, and no reduction over memory is repeated.
+  // Recomputing is cheaper than storing: few buffers are read, and no reduction over memory is
+  // repeated.
   bool removable(UOp s) {
     if (forced(s)) return false;
     const auto it = removable_.find(s);
@@ -144,10 +153,12 @@ class Rangeifier {
     std::unordered_set<UOp, UOpHash> buffers, reducing;
     bool reduce_reads = false;
     for (UOp u : closed_walk(stage_.at(s).src(0))) {
-      const bool buffer = u.op() == Op::STAGE || (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global);
+      const bool buffer =
+          u.op() == Op::STAGE || (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global);
       if (buffer) buffers.insert(u);
       bool under = buffer;
-      for (size_t i = 0; !under && i < u.nsrc(); i++) under = u.op() != Op::STAGE && reducing.contains(u.src(i));
+      for (size_t i = 0; !under && i < u.nsrc(); i++)
+        under = u.op() != Op::STAGE && reducing.contains(u.src(i));
       if (under) reducing.insert(u);
       reduce_reads |= under && u.op() == Op::REDUCE;
     }
@@ -199,8 +210,10 @@ class Rangeifier {
       for (size_t i = 0; i < x.nsrc(); i++) src.push_back(read(x, i));
       v = make(x.op(), x.dtype(), src, x.node()->val, x.node()->ext);
     }
-    if (realized_.contains(x)) stage_.emplace(x, staged(v, out_.at(x).index));
-    else value_.emplace(x, v);
+    if (realized_.contains(x))
+      stage_.emplace(x, staged(v, out_.at(x).index));
+    else
+      value_.emplace(x, v);
   }
 
   std::vector<UOp> order_;
@@ -225,7 +238,7 @@ std::string name_of(UOp kernel) {
   }
   std::ranges::stable_sort(ranges, {}, [](UOp r) { return r.axis_type() == AxisType::REDUCE; });
   for (UOp r : ranges) sizes += fmt::format("_{}", r.vmax() + 1);
-  return (reduces ? "r" : "e") + (sizes.empty() ? "_1" : sizes);
+  return fmt::format("{}{}", reduces ? 'r' : 'e', sizes.empty() ? "_1" : sizes);
 }
 
 }  // namespace
@@ -236,17 +249,20 @@ KernelGraph make_kernels(UOp sink) {
   int64_t inputs = 0;
   const std::vector<UOp> tensor_order = toposort(sink);
   for (UOp u : tensor_order)
-    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) inputs = std::max(inputs, u.param().slot + 1);
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
+      inputs = std::max(inputs, u.param().slot + 1);
   g.buffers.resize(static_cast<size_t>(inputs));
   for (UOp u : tensor_order) {
     if (u.op() != Op::PARAM || u.addrspace() != AddrSpace::Global) continue;
     const auto slot = static_cast<size_t>(u.param().slot);
-    g.buffers[slot] = {BufferInfo::Kind::Input, u.dtype(), u.numel(), u.param().slot, Ints(u.shape().begin(), u.shape().end())};
+    g.buffers[slot] = {BufferInfo::Kind::Input, u.dtype(), u.numel(), u.param().slot,
+                       Ints(u.shape().begin(), u.shape().end())};
   }
 
   const UOp staged = Rangeifier(sink).run();
-  std::unordered_map<UOp, UOp, UOpHash> flat_param;  // tensor PARAM or STAGE -> one-dimensional PARAM
-  std::unordered_map<UOp, UOp, UOpHash> local;       // node -> the same node inside a kernel
+  std::unordered_map<UOp, UOp, UOpHash>
+      flat_param;                               // tensor PARAM or STAGE -> one-dimensional PARAM
+  std::unordered_map<UOp, UOp, UOpHash> local;  // node -> the same node inside a kernel
   const auto param_for = [&](UOp buffer, size_t id) {
     ParamArg a;
     a.slot = static_cast<int64_t>(id);
@@ -274,7 +290,8 @@ KernelGraph make_kernels(UOp sink) {
         index.push_back(u.src(i));
         if (u.src(i).op() == Op::RANGE) ranges.push_back(u.src(i));
       }
-      g.buffers.push_back({output ? BufferInfo::Kind::Output : BufferInfo::Kind::Temp, u.dtype(), u.numel(), -1, shape});
+      g.buffers.push_back({output ? BufferInfo::Kind::Output : BufferInfo::Kind::Temp, u.dtype(),
+                           u.numel(), -1, shape});
       buffer_of.emplace(u, id);
       flat_param.emplace(u, param_for(u, id));
       const UOp at = make(Op::INDEX, u.dtype(), {flat_param.at(u), flat_index({index, {}}, shape)});
@@ -297,7 +314,9 @@ KernelGraph make_kernels(UOp sink) {
     bool changed = false;
     for (size_t i = 0; i < u.nsrc(); i++) {
       const auto f = flat_param.find(u.src(i));
-      src.push_back(f != flat_param.end() ? f->second : local.contains(u.src(i)) ? local.at(u.src(i)) : u.src(i));
+      src.push_back(f != flat_param.end()      ? f->second
+                    : local.contains(u.src(i)) ? local.at(u.src(i))
+                                               : u.src(i));
       changed |= !(src.back() == u.src(i));
     }
     local.emplace(u, changed ? make(u.op(), u.dtype(), src, u.node()->val, u.node()->ext) : u);

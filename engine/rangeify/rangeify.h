@@ -1,6 +1,6 @@
-// rangeify: from a tensor graph to kernels. Every node gets the index tuple it is read at, decided from its
-// consumers backwards; what must be stored becomes a STAGE; a STAGE that is cheap to recompute is put back;
-// the rest are cut into kernels at their stores.
+// rangeify: from a tensor graph to kernels. Every node gets the index tuple it is read at, decided
+// from its consumers backwards; what must be stored becomes a STAGE; a STAGE that is cheap to
+// recompute is put back; the rest are cut into kernels at their stores.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,9 +18,9 @@ struct BufferInfo {
   Ints shape;
 };
 struct KernelAst {
-  UOp ast;           // prepared: SINK(END(STORE(...), ranges))
-  std::string name;  // from its axes, e.g. r_512_512_512; not part of the key
-  std::string key;   // kernel_key(ast)
+  UOp ast;                      // prepared: SINK(END(STORE(...), ranges))
+  std::string name;             // from its axes, e.g. r_512_512_512; not part of the key
+  std::string key;              // kernel_key(ast)
   std::vector<size_t> buffers;  // by PARAM slot: index into KernelGraph::buffers
 };
 /// Kernels in dependency order. Nodes live in the arena current at the call.

@@ -19,10 +19,14 @@ struct Unsupported {
 std::string_view scalar_type(DType t) {
   switch (t) {
     case DType::Bool: return "i1";
-    case DType::I8: case DType::U8: return "i8";
-    case DType::I16: case DType::U16: return "i16";
-    case DType::I32: case DType::U32: return "i32";
-    case DType::I64: case DType::U64: return "i64";
+    case DType::I8:
+    case DType::U8: return "i8";
+    case DType::I16:
+    case DType::U16: return "i16";
+    case DType::I32:
+    case DType::U32: return "i32";
+    case DType::I64:
+    case DType::U64: return "i64";
     case DType::F16: return "half";
     case DType::BF16: return "bfloat";
     case DType::F32: return "float";
@@ -38,9 +42,12 @@ std::string literal(UOp c) {
   if (t == DType::Bool) return c.ival() ? "true" : "false";
   if (!is_float(t)) return fmt::format("{}", wrap_to(t, c.ival()));
   const double v = c.fval();
-  if (t == DType::F32 || t == DType::F64) return fmt::format("0x{:016X}", std::bit_cast<uint64_t>(v));
-  if (t == DType::BF16) return fmt::format("0xR{:04X}", std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16);
-  if (t == DType::F16) return fmt::format("0xH{:04X}", std::bit_cast<uint16_t>(static_cast<_Float16>(v)));
+  if (t == DType::F32 || t == DType::F64)
+    return fmt::format("0x{:016X}", std::bit_cast<uint64_t>(v));
+  if (t == DType::BF16)
+    return fmt::format("0xR{:04X}", std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16);
+  if (t == DType::F16)
+    return fmt::format("0xH{:04X}", std::bit_cast<uint16_t>(static_cast<_Float16>(v)));
   throw Unsupported{fmt::format("constants of {}", dtype_name(t))};
 }
 
@@ -90,12 +97,16 @@ class Renderer {
       const std::string sep = params.empty() ? "" : ", ";
       params += fmt::format("{}ptr noalias {}%p{}", sep, a.written ? "" : "readonly ", a.slot);
       call += fmt::format("{}ptr %p{}", sep, a.slot);
-      loads += fmt::format("  %q{0} = getelementptr ptr, ptr %buffers, i64 {0}\n  %p{0} = load ptr, ptr %q{0}\n", a.slot);
+      loads += fmt::format(
+          "  %q{0} = getelementptr ptr, ptr %buffers, i64 {0}\n  %p{0} = load ptr, ptr %q{0}\n",
+          a.slot);
     }
     const std::string sep = params.empty() ? "" : ", ";
-    head = fmt::format("; {}\ndefine internal void @body({}{}i64 %core_id) nounwind {{\nentry:\n", kernel_.name, params, sep);
+    head = fmt::format("; {}\ndefine internal void @body({}{}i64 %core_id) nounwind {{\nentry:\n",
+                       kernel_.name, params, sep);
     std::string tail = fmt::format(
-        "  ret void\n}}\n\ndefine void @{}(ptr %buffers, i64 %core_id) nounwind {{\n{}  call void @body({}{}i64 %core_id)\n"
+        "  ret void\n}}\n\ndefine void @{}(ptr %buffers, i64 %core_id) nounwind {{\n{}  call void "
+        "@body({}{}i64 %core_id)\n"
         "  ret void\n}}\n",
         entry, loads, call, sep);
     for (const std::string& d : declared_) tail += d;
@@ -109,8 +120,10 @@ class Renderer {
   }
   static std::string type(UOp u) { return type(scalar_type(u.dtype()), width(u)); }
   static std::string suffix(DType t, int64_t w) {
-    const std::string s = is_float(t) ? (t == DType::BF16 ? "bf16" : fmt::format("f{}", dtype_bytes(t) * 8))
-                          : t == DType::Bool ? "i1" : fmt::format("i{}", dtype_bytes(t) * 8);
+    const std::string s = is_float(t)
+                              ? (t == DType::BF16 ? "bf16" : fmt::format("f{}", dtype_bytes(t) * 8))
+                          : t == DType::Bool ? "i1"
+                                             : fmt::format("i{}", dtype_bytes(t) * 8);
     return w ? fmt::format("v{}{}", w, s) : s;
   }
 
@@ -127,7 +140,8 @@ class Renderer {
   // The value of u in w lanes (0: as a scalar).
   std::string value(UOp u, int64_t w) {
     const int64_t have = width(u);
-    if (u.is_const()) return w ? fmt::format("splat ({} {})", scalar_type(u.dtype()), literal(u)) : literal(u);
+    if (u.is_const())
+      return w ? fmt::format("splat ({} {})", scalar_type(u.dtype()), literal(u)) : literal(u);
     const std::string& v = names_.at(u);
     if (w == have) return v;
     CHECK(have == 0);
@@ -144,13 +158,15 @@ class Renderer {
     return at;
   }
   std::string pointer(UOp buffer) {
-    return buffer.op() == Op::PARAM ? fmt::format("%p{}", buffer.param().slot) : fmt::format("%acc{}", buffer.param().slot);
+    return buffer.op() == Op::PARAM ? fmt::format("%p{}", buffer.param().slot)
+                                    : fmt::format("%acc{}", buffer.param().slot);
   }
   // base + index elements; a constant at the end of the sum becomes an offset of its own.
   std::string element(UOp buffer, UOp index) {
     const std::string_view t = memory_type(buffer.dtype());
     if (index.op() == Op::ADD && index.src(1).is_const()) {
-      const std::string p = line("getelementptr {}, ptr {}, i64 {}", t, pointer(buffer), value(index.src(0), 0));
+      const std::string p =
+          line("getelementptr {}, ptr {}, i64 {}", t, pointer(buffer), value(index.src(0), 0));
       return line("getelementptr {}, ptr {}, i64 {}", t, p, literal(index.src(1)));
     }
     return line("getelementptr {}, ptr {}, i64 {}", t, pointer(buffer), value(index, 0));
@@ -160,11 +176,14 @@ class Renderer {
     if (width(index)) i = line("extractelement {} {}, i64 {}", type(index), i, lane);
     if (gate.empty()) return i;
     // A gated-off access reads element 0, which every buffer has; its value is not used.
-    const std::string g = gates ? line("extractelement <{} x i1> {}, i64 {}", gates, gate, lane) : gate;
+    const std::string g =
+        gates ? line("extractelement <{} x i1> {}, i64 {}", gates, gate, lane) : gate;
     return line("select i1 {}, i64 {}, i64 0", g, i);
   }
   std::string to_value(const std::string& v, DType t, int64_t w) {
-    return t == DType::Bool ? line("icmp ne {} {}, {}", type("i8", w), v, w ? "zeroinitializer" : "0") : v;
+    return t == DType::Bool
+               ? line("icmp ne {} {}, {}", type("i8", w), v, w ? "zeroinitializer" : "0")
+               : v;
   }
 
   std::string load(UOp u) {
@@ -177,29 +196,37 @@ class Renderer {
     if (at.op() == Op::SHRINK) {
       const std::string p = element(buffer, at.src(1).src(0)), vt = type(m, w);
       if (!gated) return to_value(line("load {}, ptr {}, align {}", vt, p, dtype_bytes(t)), t, w);
-      const std::string name = fmt::format("llvm.masked.load.{}.p0", suffix(t == DType::Bool ? DType::I8 : t, w));
+      const std::string name =
+          fmt::format("llvm.masked.load.{}.p0", suffix(t == DType::Bool ? DType::I8 : t, w));
       declare(vt, name, fmt::format("ptr, i32, <{} x i1>, {}", w, vt));
       const UOp alt = u.src(1);
       const std::string passthru = t == DType::Bool ? "zeroinitializer" : value(alt, w);
-      return to_value(line("call {} @{}(ptr {}, i32 {}, <{} x i1> {}, {} {})", vt, name, p, dtype_bytes(t), w,
-                           value(gate, w), vt, passthru), t, w);
+      return to_value(line("call {} @{}(ptr {}, i32 {}, <{} x i1> {}, {} {})", vt, name, p,
+                           dtype_bytes(t), w, value(gate, w), vt, passthru),
+                      t, w);
     }
     const UOp index = at.src(1);
     const std::string g = gated ? value(gate, width(gate)) : "";
     if (!w) {
-      const std::string p = gated ? line("getelementptr {}, ptr {}, i64 {}", m, pointer(buffer), lane_index(index, 0, g, 0))
+      const std::string p = gated ? line("getelementptr {}, ptr {}, i64 {}", m, pointer(buffer),
+                                         lane_index(index, 0, g, 0))
                                   : element(buffer, index);
       const std::string v = to_value(line("load {}, ptr {}, align {}", m, p, dtype_bytes(t)), t, 0);
-      return gated ? line("select i1 {}, {} {}, {} {}", g, scalar_type(t), v, scalar_type(t), value(u.src(1), 0)) : v;
+      return gated ? line("select i1 {}, {} {}, {} {}", g, scalar_type(t), v, scalar_type(t),
+                          value(u.src(1), 0))
+                   : v;
     }
     std::string v = "poison";
     for (int64_t i = 0; i < w; i++) {
-      const std::string p = line("getelementptr {}, ptr {}, i64 {}", m, pointer(buffer), lane_index(index, i, g, gated ? width(gate) : 0));
-      v = line("insertelement {} {}, {} {}, i64 {}", type(m, w), v, m, line("load {}, ptr {}, align {}", m, p, dtype_bytes(t)), i);
+      const std::string p = line("getelementptr {}, ptr {}, i64 {}", m, pointer(buffer),
+                                 lane_index(index, i, g, gated ? width(gate) : 0));
+      v = line("insertelement {} {}, {} {}, i64 {}", type(m, w), v, m,
+               line("load {}, ptr {}, align {}", m, p, dtype_bytes(t)), i);
     }
     v = to_value(v, t, w);
     if (!gated) return v;
-    return line("select <{} x i1> {}, {} {}, {} {}", w, value(gate, w), type(u), v, type(u), value(u.src(1), w));
+    return line("select <{} x i1> {}, {} {}, {} {}", w, value(gate, w), type(u), v, type(u),
+                value(u.src(1), w));
   }
 
   void store(UOp u) {
@@ -211,26 +238,34 @@ class Renderer {
     if (t == DType::Bool) x = line("zext {} {} to {}", type("i1", w), x, type("i8", w));
     const bool gated = u.nsrc() == 3;
     if (at.op() == Op::SHRINK || w == 0) {
-      const std::string p = element(buffer, at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1)), vt = type(m, w);
+      const std::string p = element(buffer, at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1)),
+                        vt = type(m, w);
       if (!gated) {
         body_ += fmt::format("  store {} {}, ptr {}, align {}\n", vt, x, p, dtype_bytes(t));
         return;
       }
       const int64_t n = w ? w : 1;
-      const std::string mt = type(m, n), name = fmt::format("llvm.masked.store.{}.p0", suffix(t == DType::Bool ? DType::I8 : t, n));
+      const std::string mt = type(m, n),
+                        name = fmt::format("llvm.masked.store.{}.p0",
+                                           suffix(t == DType::Bool ? DType::I8 : t, n));
       std::string g = value(u.src(2), w);
       if (!w) {
         x = line("insertelement {} poison, {} {}, i64 0", mt, m, x);
         g = line("insertelement <1 x i1> poison, i1 {}, i64 0", g);
       }
       declare("void", name, fmt::format("{}, ptr, i32, <{} x i1>", mt, n));
-      body_ += fmt::format("  call void @{}({} {}, ptr {}, i32 {}, <{} x i1> {})\n", name, mt, x, p, dtype_bytes(t), n, g);
+      body_ += fmt::format("  call void @{}({} {}, ptr {}, i32 {}, <{} x i1> {})\n", name, mt, x, p,
+                           dtype_bytes(t), n, g);
       return;
     }
-    const std::string mt = type(m, w), name = fmt::format("llvm.masked.scatter.{}.v{}p0", suffix(t == DType::Bool ? DType::I8 : t, w), w);
-    const std::string p = line("getelementptr {}, ptr {}, <{} x i64> {}", m, pointer(buffer), w, value(at.src(1), w));
+    const std::string mt = type(m, w),
+                      name = fmt::format("llvm.masked.scatter.{}.v{}p0",
+                                         suffix(t == DType::Bool ? DType::I8 : t, w), w);
+    const std::string p =
+        line("getelementptr {}, ptr {}, <{} x i64> {}", m, pointer(buffer), w, value(at.src(1), w));
     declare("void", name, fmt::format("{}, <{} x ptr>, i32, <{} x i1>", mt, w, w));
-    body_ += fmt::format("  call void @{}({} {}, <{} x ptr> {}, i32 {}, <{} x i1> {})\n", name, mt, x, w, p, dtype_bytes(t), w,
+    body_ += fmt::format("  call void @{}({} {}, <{} x ptr> {}, i32 {}, <{} x i1> {})\n", name, mt,
+                         x, w, p, dtype_bytes(t), w,
                          gated ? value(u.src(2), w) : fmt::format("splat (i1 true)"));
   }
 
@@ -240,21 +275,28 @@ class Renderer {
     const int64_t w = width(u);
     const std::string from = type(s), to = type(u), v = value(s, w);
     if (u.op() == Op::BITCAST) return line("bitcast {} {} to {}", from, v, to);
-    if (b == DType::Bool) return is_float(a) ? line("fcmp une {} {}, {}", from, v, w ? "zeroinitializer" : "0.0")
-                                             : line("icmp ne {} {}, {}", from, v, w ? "zeroinitializer" : "0");
+    if (b == DType::Bool)
+      return is_float(a) ? line("fcmp une {} {}, {}", from, v, w ? "zeroinitializer" : "0.0")
+                         : line("icmp ne {} {}, {}", from, v, w ? "zeroinitializer" : "0");
     if (is_float(a) && is_float(b)) {
       if (dtype_bytes(a) == dtype_bytes(b)) throw Unsupported{"casts between f16 and bf16"};
-      return line("{} {} {} to {}", dtype_bytes(a) < dtype_bytes(b) ? "fpext" : "fptrunc", from, v, to);
+      return line("{} {} {} to {}", dtype_bytes(a) < dtype_bytes(b) ? "fpext" : "fptrunc", from, v,
+                  to);
     }
-    if (is_float(b)) return line("{} {} {} to {}", is_unsigned(a) || a == DType::Bool ? "uitofp" : "sitofp", from, v, to);
+    if (is_float(b))
+      return line("{} {} {} to {}", is_unsigned(a) || a == DType::Bool ? "uitofp" : "sitofp", from,
+                  v, to);
     if (is_float(a)) {
-      const std::string name = fmt::format("llvm.fpto{}i.sat.{}.{}", is_unsigned(b) ? "u" : "s", suffix(b, w), suffix(a, w));
+      const std::string name = fmt::format("llvm.fpto{}i.sat.{}.{}", is_unsigned(b) ? "u" : "s",
+                                           suffix(b, w), suffix(a, w));
       declare(to, name, from);
       return line("call {} @{}({} {})", to, name, from, v);
     }
     if (a != DType::Bool && dtype_bytes(a) == dtype_bytes(b)) return v;
-    if (a != DType::Bool && dtype_bytes(a) > dtype_bytes(b)) return line("trunc {} {} to {}", from, v, to);
-    return line("{} {} {} to {}", is_unsigned(a) || a == DType::Bool ? "zext" : "sext", from, v, to);
+    if (a != DType::Bool && dtype_bytes(a) > dtype_bytes(b))
+      return line("trunc {} {} to {}", from, v, to);
+    return line("{} {} {} to {}", is_unsigned(a) || a == DType::Bool ? "zext" : "sext", from, v,
+                to);
   }
 
   std::string alu_value(UOp u) {
@@ -265,8 +307,12 @@ class Renderer {
     };
     const std::string vt = type(scalar_type(t), w);
     if (u.op() == Op::WHERE)
-      return line("select {} {}, {} {}, {} {}", type("i1", w), value(u.src(0), w), vt, value(u.src(1), w), vt, value(u.src(2), w));
-    if (u.op() == Op::NEG) return is_float(t) ? line("fneg {} {}", vt, value(u.src(0), w)) : line("sub {} {}, {}", vt, w ? "zeroinitializer" : "0", value(u.src(0), w));
+      return line("select {} {}, {} {}, {} {}", type("i1", w), value(u.src(0), w), vt,
+                  value(u.src(1), w), vt, value(u.src(2), w));
+    if (u.op() == Op::NEG)
+      return is_float(t)
+                 ? line("fneg {} {}", vt, value(u.src(0), w))
+                 : line("sub {} {}, {}", vt, w ? "zeroinitializer" : "0", value(u.src(0), w));
     for (const Instruction& i : instructions)
       if (i.op == u.op())
         if (const auto name = pick(i.f, i.s, i.u); !name.empty())
@@ -281,7 +327,8 @@ class Renderer {
         return line("call {} @{}({} {})", vt, name, vt, value(u.src(0), w));
       }
       declare(vt, name, fmt::format("{}, {}", vt, vt));
-      return line("call {} @{}({} {}, {} {})", vt, name, vt, value(u.src(0), w), vt, value(u.src(1), w));
+      return line("call {} @{}({} {}, {} {})", vt, name, vt, value(u.src(0), w), vt,
+                  value(u.src(1), w));
     }
     throw Unsupported{fmt::format("{} of {}", op_name(u.op()), dtype_name(t))};
   }
@@ -292,11 +339,16 @@ class Renderer {
     const std::string vt = type(s), st(scalar_type(t));
     for (const Intrinsic& i : intrinsics) {
       if (i.op != u.reduce_op()) continue;
-      const std::string name = fmt::format("llvm.vector.reduce.{}.{}", is_float(t) ? i.reduce_f : is_unsigned(t) ? i.reduce_u : i.reduce_s, suffix(t, width(s)));
+      const std::string name = fmt::format("llvm.vector.reduce.{}.{}",
+                                           is_float(t)      ? i.reduce_f
+                                           : is_unsigned(t) ? i.reduce_u
+                                                            : i.reduce_s,
+                                           suffix(t, width(s)));
       if (is_float(t) && i.op != Op::MAX) {
         declare(st, name, fmt::format("{}, {}", st, vt));
         const UOp start = fconst(i.op == Op::ADD ? -0.0 : 1.0, t);
-        return line("call reassoc {} @{}({} {}, {} {})", st, name, st, literal(start), vt, value(s, width(s)));
+        return line("call reassoc {} @{}({} {}, {} {})", st, name, st, literal(start), vt,
+                    value(s, width(s)));
       }
       declare(st, name, vt);
       return line("call {} @{}({} {})", st, name, vt, value(s, width(s)));
@@ -306,11 +358,19 @@ class Renderer {
 
   void emit(UOp u) {
     switch (u.op()) {
-      case Op::CONST: case Op::PARAM: case Op::INDEX: case Op::SHRINK: case Op::AFTER: case Op::GROUP: case Op::SINK:
-        if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Alu) throw Unsupported{"run-time variables"};
+      case Op::CONST:
+      case Op::PARAM:
+      case Op::INDEX:
+      case Op::SHRINK:
+      case Op::AFTER:
+      case Op::GROUP:
+      case Op::SINK:
+        if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Alu)
+          throw Unsupported{"run-time variables"};
         return;
       case Op::BUFFER:
-        allocas_ += fmt::format("  %acc{} = alloca [{} x {}], align 64\n", u.param().slot, u.numel(), memory_type(u.dtype()));
+        allocas_ += fmt::format("  %acc{} = alloca [{} x {}], align 64\n", u.param().slot,
+                                u.numel(), memory_type(u.dtype()));
         return;
       case Op::STACK: {
         for (size_t i = 0; i < u.nsrc(); i++)
@@ -318,7 +378,8 @@ class Renderer {
         std::string v = "poison";
         if (u.dtype() == DType::WeakInt) return;  // a shape operand
         for (size_t i = 0; i < u.nsrc(); i++)
-          v = line("insertelement {} {}, {} {}, i64 {}", type(u), v, scalar_type(u.dtype()), value(u.src(i), 0), i);
+          v = line("insertelement {} {}, {} {}, i64 {}", type(u), v, scalar_type(u.dtype()),
+                   value(u.src(i), 0), i);
         names_[u] = v;
         return;
       }
@@ -327,7 +388,9 @@ class Renderer {
         const auto id = next_++;
         const std::string before = block_, t(scalar_type(u.dtype()));
         block_ = fmt::format("loop{}", id);
-        body_ += fmt::format("  br label %{0}\n{0}:\n  %i{1} = phi {2} [ 0, %{3} ], [ %n{1}, %latch{1} ]\n", block_, id, t, before);
+        body_ += fmt::format(
+            "  br label %{0}\n{0}:\n  %i{1} = phi {2} [ 0, %{3} ], [ %n{1}, %latch{1} ]\n", block_,
+            id, t, before);
         names_[u] = fmt::format("%i{}", id);
         loop_id_[u] = id;
         return;
@@ -336,7 +399,8 @@ class Renderer {
         const UOp r = u.src(1);
         const auto id = loop_id_.at(r);
         const std::string t(scalar_type(r.dtype()));
-        body_ += fmt::format("  br label %latch{0}\nlatch{0}:\n  %n{0} = add nuw nsw {1} %i{0}, 1\n", id, t);
+        body_ += fmt::format(
+            "  br label %latch{0}\nlatch{0}:\n  %n{0} = add nuw nsw {1} %i{0}, 1\n", id, t);
         const std::string more = line("icmp ult {} %n{}, {}", t, id, value(r.src(0), 0));
         body_ += fmt::format("  br i1 {0}, label %loop{1}, label %done{1}\ndone{1}:\n", more, id);
         block_ = fmt::format("done{}", id);
@@ -344,7 +408,8 @@ class Renderer {
       }
       case Op::LOAD: names_[u] = load(u); return;
       case Op::STORE: store(u); return;
-      case Op::CAST: case Op::BITCAST: names_[u] = convert(u); return;
+      case Op::CAST:
+      case Op::BITCAST: names_[u] = convert(u); return;
       case Op::REDUCE: names_[u] = across(u); return;
       default:
         if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};

@@ -13,7 +13,8 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   const Arena::Scope scope(arena);
   const auto parsed = parse_uops(request.ast_text);
   if (const auto* e = std::get_if<ParseError>(&parsed))
-    return Refusal{"compile_error", fmt::format("kernel text, line {} column {}: {}", e->line, e->column, e->message)};
+    return Refusal{"compile_error", fmt::format("kernel text, line {} column {}: {}", e->line,
+                                                e->column, e->message)};
   const UOp ast = std::get<UOp>(parsed);
   if (ast.op() != Op::SINK) return Refusal{"compile_error", "the kernel's root is not a SINK"};
   const auto opts = parse_opts(request.opts_text);
@@ -31,7 +32,8 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   out.source = render_llvm(k, out.entry, error);
   if (!error.empty()) return Refusal{"compile_error", error};
   for (const KernelArg& a : k.args)
-    out.args.push_back({static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
+    out.args.push_back(
+        {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
   out.estimates = k.estimates;
   out.threads = static_cast<int>(k.threads);
   out.opts_text = opts_text(k.opts);

@@ -1,5 +1,5 @@
-// From texts to text: the whole engine behind one call. This is what a compile worker runs; it opens its
-// own arena, so nothing of a candidate outlives it. Thread safe.
+// From texts to text: the whole engine behind one call. This is what a compile worker runs; it
+// opens its own arena, so nothing of a candidate outlives it. Thread safe.
 #pragma once
 #include <string>
 #include <variant>
@@ -14,7 +14,8 @@ struct RenderRequest {
   std::string ast_text;   // a prepared kernel (SINK) in UOp text
   std::string opts_text;  // "" = unoptimised
   Target target;
-  bool reference = false;  // expected outputs: floats widened to f64, written buffers of floats are f64
+  bool reference =
+      false;  // expected outputs: floats widened to f64, written buffers of floats are f64
 };
 
 struct RenderedArg {
@@ -33,7 +34,8 @@ struct RenderedKernel {
   std::string opts_text;
 };
 
-/// A refusal: `stage` is "rejected" (an illegal opt, a limit) or "compile_error" (the text is no kernel).
+/// A refusal: `stage` is "rejected" (an illegal opt, a limit) or "compile_error" (the text is no
+/// kernel).
 struct Refusal {
   std::string stage;
   std::string reason;

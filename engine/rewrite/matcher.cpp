@@ -24,7 +24,8 @@ bool type_fits(const Step& s, DType t) {
 // Recursion is bounded by the pattern's size, never by the graph's depth.
 bool match(Cursor& c, const Node* n, Bindings& b) {
   const Step& s = *c.step++;
-  if (!s.ops.has(n->op) || !type_fits(s, n->dtype) || (s.has_value && !UOp(n).is_const(s.value))) return false;
+  if (!s.ops.has(n->op) || !type_fits(s, n->dtype) || (s.has_value && !UOp(n).is_const(s.value)))
+    return false;
   if (s.slot >= 0) {
     const Node*& at = b.slot[static_cast<size_t>(s.slot)];
     if (at && at != n) return false;
@@ -41,7 +42,8 @@ bool match(Cursor& c, const Node* n, Bindings& b) {
   return true;
 }
 
-// What a law may put in u's place: v, as u's dtype. Null when the shape would change. Poison fits any scalar.
+// What a law may put in u's place: v, as u's dtype. Null when the shape would change. Poison fits
+// any scalar.
 UOp conform(UOp u, UOp v) {
   if (v.is_invalid()) return u.shape().empty() ? v : UOp{};
   if (u.has_shape() != v.has_shape() || !std::ranges::equal(u.shape(), v.shape())) return {};
@@ -73,7 +75,8 @@ UOp MatcherBase::rewrite(UOp u, void* ctx, Trace* trace, const Rule** fired) con
           return v;
         }
       }
-      mask = (mask | ((1u << (r->swaps - cur.seen)) - 1)) + 1;  // orders that differ only where nothing was looked at
+      mask = (mask | ((1u << (r->swaps - cur.seen)) - 1)) +
+             1;  // orders that differ only where nothing was looked at
     }
   }
   return {};

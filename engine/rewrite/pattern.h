@@ -2,7 +2,8 @@
 //   x + 0            any node plus the constant 0        (either operand order)
 //   x*c0 + x*c1      the same name is the same node;  c0 c1 match a bare CONST
 //   node(Op::SHL | Op::SHR, x, 0)      an op set         any("gate"), p.as("m")   ad-hoc names
-//   p.ints()  p.floats()  p.dtype(t)   element type      node(Op::SINK).tail()    further operands allowed
+//   p.ints()  p.floats()  p.dtype(t)   element type      node(Op::SINK).tail()    further operands
+//   allowed
 // A two-operand node of commutative ops matches both orders; ordered(p) opts out.
 #pragma once
 #include <algorithm>
@@ -90,9 +91,13 @@ constexpr Pat cst(std::string_view name = "") {
   return p.as(name);
 }
 template <class... P>
-constexpr Pat node(OpSet o, const P&... src) { return Pat(o, Pat(src)...); }
+constexpr Pat node(OpSet o, const P&... src) {
+  return Pat(o, Pat(src)...);
+}
 template <class... P>
-constexpr Pat node(Op o, const P&... src) { return Pat(OpSet(o), Pat(src)...); }
+constexpr Pat node(Op o, const P&... src) {
+  return Pat(OpSet(o), Pat(src)...);
+}
 constexpr Pat ordered(Pat p) {
   p.steps[0].commute = false;
   return p;

@@ -9,18 +9,23 @@ namespace {
 
 class Rewriter {
  public:
-  Rewriter(const MatcherBase& rules, void* ctx, const RewriteOptions& o) : rules_(rules), ctx_(ctx), o_(o) {}
+  Rewriter(const MatcherBase& rules, void* ctx, const RewriteOptions& o)
+      : rules_(rules), ctx_(ctx), o_(o) {}
 
   UOp run(UOp root) {
-    // The number of original nodes bounds the work: exceeding the limit per node on average is a loop.
+    // The number of original nodes bounds the work: exceeding the limit per node on average is a
+    // loop.
     const size_t budget = static_cast<size_t>(o_.limit) * (toposort(root).size() + 1);
     push(root);
     while (!stack_.empty()) {
       const Entry e = stack_.back();
       stack_.pop_back();
-      if (e.stage == 0) enter(e);
-      else if (e.stage == 1) leave(e);
-      else finish(e);
+      if (e.stage == 0)
+        enter(e);
+      else if (e.stage == 1)
+        leave(e);
+      else
+        finish(e);
       if (applied_ > budget) throw RewriteLoop(loop_text());
     }
     // A replacement that contains what it replaces waits for itself.
@@ -77,14 +82,17 @@ class Rewriter {
     const UOp rebuilt = changed ? rebuild(e.current, src) : e.current;
     UOp r = o_.bottom_up ? (changed && !o_.walk ? rebuilt : UOp{}) : apply(rebuilt);
     if (!r && changed) r = rebuilt;
-    if (!r || r == e.original || o_.walk || (o_.bottom_up && !changed)) return settle(e.original, r ? r : e.current);
+    if (!r || r == e.original || o_.walk || (o_.bottom_up && !changed))
+      return settle(e.original, r ? r : e.current);
     if (r == rebuilt && !o_.bottom_up) return settle(e.original, r);  // no rule matched
     stack_.push_back({e.original, 2, r});
     push(r);
   }
   void finish(const Entry& e) {
-    if (const auto it = done_.find(e.current); it != done_.end()) settle(e.original, it->second);
-    else waiting_[e.current].push_back(e);
+    if (const auto it = done_.find(e.current); it != done_.end())
+      settle(e.original, it->second);
+    else
+      waiting_[e.current].push_back(e);
   }
   void settle(UOp u, UOp result) {
     done_[u] = result;
@@ -96,7 +104,8 @@ class Rewriter {
   }
   std::string loop_text() const {
     std::string s = "rewriting does not end; last rules:";
-    for (const Rule* r : last_) s += fmt::format(" {} ({}:{})", r->name, r->where.file_name(), r->where.line());
+    for (const Rule* r : last_)
+      s += fmt::format(" {} ({}:{})", r->name, r->where.file_name(), r->where.line());
     return s;
   }
 

@@ -1,6 +1,7 @@
 // graph_rewrite: applies a matcher over a graph to a fixed point, with an explicit stack.
-// Default: rules see rewritten operands, and a replacement is rewritten again. bottom_up: rules see the
-// original node before its operands are visited. walk: each original node once, replacements are final.
+// Default: rules see rewritten operands, and a replacement is rewritten again. bottom_up: rules see
+// the original node before its operands are visited. walk: each original node once, replacements
+// are final.
 #pragma once
 #include <stdexcept>
 #include <unordered_map>
@@ -21,7 +22,8 @@ struct RewriteLoop : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-UOp graph_rewrite(UOp root, const MatcherBase& rules, void* ctx = nullptr, const RewriteOptions& = {});
+UOp graph_rewrite(UOp root, const MatcherBase& rules, void* ctx = nullptr,
+                  const RewriteOptions& = {});
 
 using Substitution = std::unordered_map<UOp, UOp, UOpHash>;
 /// Replaces nodes by others everywhere; what is put in is not searched again.

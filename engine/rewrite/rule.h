@@ -1,10 +1,10 @@
 // Rules: name, pattern, replacement; checked when compiled, kept as constant data.
 //   rule("mul-factor", x*c0 + x*c1, [](X x, C0 a, C1 b) { return x * (a + b); })
-// A replacement's parameter *types* name the captures it takes; a name the pattern does not bind is a
-// compile error on the rule's line. It may take a context first (`Ctx&`); it may not capture. It returns
-// a null UOp, or the node itself, to decline: then the next operand order and the next rule are tried.
-// Tables: `Rules<>`; a + b tries a's rules first. `Matcher` freezes a table into per-op buckets and is
-// safe to share between threads.
+// A replacement's parameter *types* name the captures it takes; a name the pattern does not bind is
+// a compile error on the rule's line. It may take a context first (`Ctx&`); it may not capture. It
+// returns a null UOp, or the node itself, to decline: then the next operand order and the next rule
+// are tried. Tables: `Rules<>`; a + b tries a's rules first. `Matcher` freezes a table into per-op
+// buckets and is safe to share between threads.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -37,28 +37,41 @@ struct Bindings {
 using RuleFn = UOp (*)(void* ctx, const Bindings&, const Slots&);
 
 namespace detail {
-template <class F> struct Sig;
+template <class F>
+struct Sig;
 template <class C, class R, class... A>
-struct Sig<R (C::*)(A...) const> { using Args = std::tuple<A...>; };
-template <class T> concept IsCap = requires { T::name; };
-template <class F, class Args> struct Call;
-template <class F, class... A> requires(IsCap<A> && ...)
-struct Call<F, std::tuple<A...>> {
+struct Sig<R (C::*)(A...) const> {
+  using Args = std::tuple<A...>;
+};
+template <class T>
+concept IsCap = requires {
+  T::name;
+};
+template <class F, class Args>
+struct Call;
+template <class F, class... A>
+requires(IsCap<A>&&...) struct Call<F, std::tuple<A...>> {
   using Ctx = void;
   static constexpr std::array<std::string_view, sizeof...(A)> names{A::name...};
   template <size_t... I>
-  static UOp go(const Bindings& b, const Slots& at, std::index_sequence<I...>) { return F{}(A(b.at(at[I]))...); }
-  static UOp call(void*, const Bindings& b, const Slots& at) { return go(b, at, std::index_sequence_for<A...>{}); }
+  static UOp go(const Bindings& b, const Slots& at, std::index_sequence<I...>) {
+    return F{}(A(b.at(at[I]))...);
+  }
+  static UOp call(void*, const Bindings& b, const Slots& at) {
+    return go(b, at, std::index_sequence_for<A...>{});
+  }
 };
-template <class F, class C, class... A> requires(!IsCap<C> && (IsCap<A> && ...))
-struct Call<F, std::tuple<C, A...>> {
+template <class F, class C, class... A>
+requires(!IsCap<C> && (IsCap<A> && ...)) struct Call<F, std::tuple<C, A...>> {
   using Ctx = std::remove_reference_t<C>;
   static constexpr std::array<std::string_view, sizeof...(A)> names{A::name...};
   template <size_t... I>
   static UOp go(void* c, const Bindings& b, const Slots& at, std::index_sequence<I...>) {
     return F{}(*static_cast<Ctx*>(c), A(b.at(at[I]))...);
   }
-  static UOp call(void* c, const Bindings& b, const Slots& at) { return go(c, b, at, std::index_sequence_for<A...>{}); }
+  static UOp call(void* c, const Bindings& b, const Slots& at) {
+    return go(c, b, at, std::index_sequence_for<A...>{});
+  }
 };
 }  // namespace detail
 
@@ -71,13 +84,17 @@ struct Rule {
   Slots at{};
   RuleFn fn = nullptr;
   std::source_location where{};
-  bool law = false;  // both sides have equal value, dtype and shape: a result that has not is declined
+  bool law =
+      false;  // both sides have equal value, dtype and shape: a result that has not is declined
 };
-template <class Ctx> struct RuleOf : Rule {};
+template <class Ctx>
+struct RuleOf : Rule {};
 
 template <class F>
-consteval auto rule(std::string_view name, Pat p, F, std::source_location where = std::source_location::current()) {
-  static_assert(std::is_empty_v<F>, "a rule's lambda may not capture; pass state through the context");
+consteval auto rule(std::string_view name, Pat p, F,
+                    std::source_location where = std::source_location::current()) {
+  static_assert(std::is_empty_v<F>,
+                "a rule's lambda may not capture; pass state through the context");
   using K = detail::Call<F, typename detail::Sig<decltype(&F::operator())>::Args>;
   RuleOf<typename K::Ctx> r{{name, p, {}, 0, {}, &K::call, where}};
   std::array<std::string_view, max_captures> seen{};
@@ -103,7 +120,8 @@ consteval auto rule(std::string_view name, Pat p, F, std::source_location where 
   uint8_t i = 1;
   for (uint8_t c = 0; c < r.pat.steps[0].nsrc; c++) {
     if (r.pat.steps[i].ops.single()) r.need = r.need | r.pat.steps[i].ops;
-    for (int open = 1; open > 0; i++) open += r.pat.steps[i].nsrc - 1;  // over this operand's subtree
+    for (int open = 1; open > 0; i++)
+      open += r.pat.steps[i].nsrc - 1;  // over this operand's subtree
   }
   return r;
 }
@@ -116,8 +134,8 @@ class Rules {
   Rules(const RuleOf<Ctx> (&r)[N]) {
     for (const auto& x : r) list_.push_back(&x);
   }
-  template <class C> requires(std::is_void_v<C> && !std::is_void_v<Ctx>)
-  Rules(const Rules<C>& o) : list_(o.list()) {}
+  template <class C>
+  requires(std::is_void_v<C> && !std::is_void_v<Ctx>) Rules(const Rules<C>& o) : list_(o.list()) {}
   const std::vector<const Rule*>& list() const& { return list_; }
   const std::vector<const Rule*>& list() && = delete;
   void append(const std::vector<const Rule*>& o) { list_.insert(list_.end(), o.begin(), o.end()); }
@@ -125,8 +143,9 @@ class Rules {
  private:
   std::vector<const Rule*> list_;
 };
-template <class A, class B> requires(std::is_void_v<A> || std::is_void_v<B> || std::is_same_v<A, B>)
-auto operator+(const Rules<A>& a, const Rules<B>& b) {
+template <class A, class B>
+requires(std::is_void_v<A> || std::is_void_v<B> || std::is_same_v<A, B>) auto operator+(
+    const Rules<A>& a, const Rules<B>& b) {
   Rules<std::conditional_t<std::is_void_v<A>, B, A>> r;
   r.append(a.list());
   r.append(b.list());

@@ -1,6 +1,6 @@
 // What the bounds of a value decide (Y18, Y19, Y22).
-#include "engine/rules/rules.h"
 #include "engine/rules/linear.h"
+#include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
 
 namespace beamline {
@@ -9,13 +9,14 @@ using namespace pat;
 constexpr OpSet decidable = ops::elementwise | Op::PARAM | Op::SPECIAL;
 
 UOp single_value(UOp u) {
-  if (u.vmin() != u.vmax() || !is_bounded(u) || (!is_int(u.dtype()) && u.dtype() != DType::Bool)) return {};
+  if (u.vmin() != u.vmax() || !is_bounded(u) || (!is_int(u.dtype()) && u.dtype() != DType::Bool))
+    return {};
   for (size_t i = 0; i < u.nsrc(); i++)
     if (u.src(i).is_invalid()) return {};  // a gate's bounds are those of the index it guards
   return const_like(u, u.vmin());
 }
 UOp decided_max(UOp x, UOp y) {
-  if (is_float(x.dtype()) || is_float(y.dtype())) return {};
+  if (is_float(x.dtype()) || x.dtype() != y.dtype()) return {};
   if (x.vmin() >= y.vmax() && is_bounded(y)) return x;
   return y.vmin() >= x.vmax() && is_bounded(x) ? y : UOp{};
 }

@@ -14,7 +14,9 @@ bool fits(UOp x, DType t) {
   const bool whole = (is_int(x.dtype()) || x.dtype() == DType::Bool) && is_int(t);
   return whole && x.dtype() != DType::U64 && x.vmin() >= dtype_min(t) && x.vmax() <= dtype_max(t);
 }
-UOp cast_cast(UOp u, UOp x, UOp middle) { return fits(x, middle.dtype()) ? cast(x, u.dtype()) : UOp{}; }
+UOp cast_cast(UOp u, UOp x, UOp middle) {
+  return fits(x, middle.dtype()) ? cast(x, u.dtype()) : UOp{};
+}
 
 // clang-format off
 constexpr RuleOf<void> table[] = {

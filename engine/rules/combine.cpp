@@ -1,5 +1,6 @@
-// Canonical sums, products and chains of associative ops (Y3-Y9, Y11, Y12, Y23-Y27, Y32, Y33, S9), so that
-// equal sums are equal nodes: like terms merged, structural order, left associated, one constant, last.
+// Canonical sums, products and chains of associative ops (Y3-Y9, Y11, Y12, Y23-Y27, Y32, Y33, S9),
+// so that equal sums are equal nodes: like terms merged, structural order, left associated, one
+// constant, last.
 #include <algorithm>
 
 #include "engine/ir/derive.h"
@@ -36,8 +37,10 @@ UOp merge_selections(UOp u) {
     for (size_t j = i + 1; j < l->terms.size(); j++) {
       const UOp a = l->terms[i].base, b = l->terms[j].base;
       if (a.op() != Op::WHERE || b.op() != Op::WHERE || !(a.src(0) == b.src(0))) continue;
-      const bool yes = a.src(1).is_const() && b.src(1).is_const(), no = a.src(2).is_const() && b.src(2).is_const();
-      const bool crossed = (a.src(2).is_const(0) && b.src(1).is_const(0)) || (a.src(1).is_const(0) && b.src(2).is_const(0));
+      const bool yes = a.src(1).is_const() && b.src(1).is_const(),
+                 no = a.src(2).is_const() && b.src(2).is_const();
+      const bool crossed = (a.src(2).is_const(0) && b.src(1).is_const(0)) ||
+                           (a.src(1).is_const(0) && b.src(2).is_const(0));
       if (!yes && !no && !crossed) continue;
       if (is_gate(a) || is_gate(b)) continue;
       Linear t, f, rest = *l;
@@ -52,7 +55,8 @@ UOp merge_selections(UOp u) {
   return {};
 }
 
-// A chain of one associative op: operands flattened, constants folded, repeats dropped where idempotent.
+// A chain of one associative op: operands flattened, constants folded, repeats dropped where
+// idempotent.
 UOp canonical_chain(UOp u) {
   constexpr size_t limit = 32;
   const Op op = u.op();
@@ -68,9 +72,12 @@ UOp canonical_chain(UOp u) {
     } else if (v.is_const()) {
       const int64_t k = wrap_to(u.dtype(), v.ival());
       constant = constant ? fold_int(op, *constant, k) : k;
-      if (!constant || v.dtype() != u.dtype() || (u.dtype() == DType::U64 && *constant < 0)) return {};
+      if (!constant || v.dtype() != u.dtype() ||
+          (u.dtype() == DType::U64 && (k < 0 || *constant < 0)))
+        return {};
       constant = wrap_to(u.dtype(), *constant);
-    } else if (const auto it = std::ranges::find(items, v); it == items.end() || !(idempotent || op == Op::XOR)) {
+    } else if (const auto it = std::ranges::find(items, v);
+               it == items.end() || !(idempotent || op == Op::XOR)) {
       items.push_back(v);
     } else if (op == Op::XOR) {
       items.erase(it);
@@ -96,7 +103,7 @@ constexpr RuleOf<void> table[] = {
     law("where-sum",      node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return merge_selections(u); }),
     law("chain",          node(chains, x, y).as("u"),                [](U u, X, Y)         { return is_whole(u) ? canonical_chain(u) : UOp{}; }),
     law("mul-sum",        ((xw + c0) * c1).as("u"),                  [](U u, X, C0, C1)    { return canonical_sum(u); }),
-    law("max-max-float",  node(Op::MAX, node(Op::MAX, x.floats(), c0), c1), [](X x_, C0 a, C1 b) -> UOp {
+    law("max-max-float",  node(Op::MAX, node(Op::MAX, x.floats(), c0.floats()), c1.floats()), [](X x_, C0 a, C1 b) -> UOp {
       const UOp m = fold_constants(maximum(a, b));
       return a.fval() == a.fval() && b.fval() == b.fval() ? maximum(x_, m) : UOp{}; }),
 };

@@ -1,5 +1,5 @@
-// Comparisons of whole numbers (Y29-Y31, Y34-Y36). One comparison, positive leading coefficients, common terms
-// cancelled, constants on the right, or on the left where only one side has terms.
+// Comparisons of whole numbers (Y29-Y31, Y34-Y36). One comparison, positive leading coefficients,
+// common terms cancelled, constants on the right, or on the left where only one side has terms.
 #include <algorithm>
 #include <limits>
 
@@ -23,7 +23,8 @@ Wide ceil_div(Wide a, Wide b) { return -wide_floor_div(-a, b); }
 std::optional<Linear> drop_small(const Linear& sum, bool upper, int64_t limit) {
   std::vector<int64_t> steps;
   for (const Term& t : sum.terms)
-    if (t.coef != std::numeric_limits<int64_t>::min()) steps.push_back(t.coef < 0 ? -t.coef : t.coef);
+    if (t.coef != std::numeric_limits<int64_t>::min())
+      steps.push_back(t.coef < 0 ? -t.coef : t.coef);
   std::ranges::sort(steps, std::greater<>());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   int64_t all = 0;
@@ -33,7 +34,8 @@ std::optional<Linear> drop_small(const Linear& sum, bool upper, int64_t limit) {
     if (g <= 1) continue;
     Linear kept;
     std::vector<Term> small;
-    for (const Term& t : sum.terms) t.coef % g == 0 ? kept.terms.push_back({t.base, t.coef / g}) : small.push_back(t);
+    for (const Term& t : sum.terms)
+      t.coef % g == 0 ? kept.terms.push_back({t.base, t.coef / g}) : small.push_back(t);
     const auto r = bounds(small, 0);
     if (!r || kept.terms.empty()) continue;
     // g*X + r < c  <=>  X < ceil((c-r)/g);  c < g*X + r  <=>  floor((c-r)/g) < X
@@ -62,7 +64,8 @@ UOp less(UOp u) {
   if (!left.terms.empty() && !right.terms.empty()) {  // left < right + limit
     if (auto kept = drop_small(*d, true, *limit)) {
       Linear a, b;
-      for (const Term& t : kept->terms) t.coef > 0 ? a.terms.push_back(t) : b.terms.push_back({t.base, -t.coef});
+      for (const Term& t : kept->terms)
+        t.coef > 0 ? a.terms.push_back(t) : b.terms.push_back({t.base, -t.coef});
       if (b.terms.empty()) a.constant = 0;
       b.constant = kept->constant;
       return build(a, DType::WeakInt) < build(b, DType::WeakInt);
@@ -83,14 +86,17 @@ UOp less(UOp u) {
   }
   if (sum.terms.size() == 1 && sum.terms[0].coef == 1) {
     const UOp q = sum.terms[0].base;
-    if (q.op() == Op::FLOORDIV && q.src(1).is_const() && q.src(1).ival() > 0) {  // x//c < k <=> x < k*c
+    if (q.op() == Op::FLOORDIV && q.src(1).is_const() &&
+        q.src(1).ival() > 0) {  // x//c < k <=> x < k*c
       const Wide c = q.src(1).ival();
       const auto k = narrow(upper ? Wide(*bound) * c : (Wide(*bound) + 1) * c - 1);
       if (k) return upper ? q.src(0) < iconst(*k) : iconst(*k) < q.src(0);
     }
   }
   // 0 < a*x + b*y of non-negative x, y: some of them is positive
-  const bool simplex = !upper && *bound == 0 && std::ranges::all_of(sum.terms, [](const Term& t) { return t.base.vmin() >= 0; });
+  const bool simplex = !upper && *bound == 0 && std::ranges::all_of(sum.terms, [](const Term& t) {
+    return t.base.vmin() >= 0;
+  });
   if (simplex)
     for (Term& t : sum.terms) t.coef = 1;
   const UOp s = build(sum, DType::WeakInt), k = iconst(*bound);
@@ -105,22 +111,19 @@ UOp equal(UOp u) {
   const bool same = u.op() == Op::CMPEQ;
   if (d->terms.empty()) return bool_const((d->constant == 0) == same);
   if (d->constant % g != 0) return bool_const(!same);
+  // The structurally first term is positive, whichever side it came from.
+  std::ranges::sort(
+      d->terms, [](const Term& a, const Term& b) { return compare_structure(a.base, b.base) < 0; });
+  const int64_t sign = d->terms[0].coef < 0 ? -1 : 1;
   Linear left, right;
   for (const Term& t : d->terms) {
-    const auto k = narrow(-Wide(t.coef / g));
-    if (!k) return {};
-    t.coef > 0 ? left.terms.push_back({t.base, t.coef / g}) : right.terms.push_back({t.base, *k});
+    const auto k = narrow(Wide(t.coef / g) * sign), minus = narrow(-Wide(t.coef / g) * sign);
+    if (!k || !minus) return {};
+    *k > 0 ? left.terms.push_back({t.base, *k}) : right.terms.push_back({t.base, *minus});
   }
-  const auto k = narrow(-Wide(d->constant / g));
+  const auto k = narrow(-Wide(d->constant / g) * sign);
   if (!k) return {};
-  if (left.terms.empty()) {
-    std::swap(left, right);
-    const auto minus = narrow(-Wide(*k));
-    if (!minus) return {};
-    right.constant = *minus;
-  } else {
-    right.constant = *k;
-  }
+  right.constant = *k;
   return alu(u.op(), {build(left, DType::WeakInt), build(right, DType::WeakInt)});
 }
 

@@ -1,4 +1,5 @@
-// Nodes that only order or gather others (Y43, Y44, Z6, Z8, Z20), and ranges of size one under their ends.
+// Nodes that only order or gather others (Y43, Y44, Z6, Z8, Z20), and ranges of size one under
+// their ends.
 #include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
 

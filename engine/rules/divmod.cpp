@@ -27,8 +27,8 @@ std::optional<int64_t> period(const Interval& i, int64_t c) {
   return lo == hi ? narrow(lo) : std::nullopt;
 }
 
-// x = c*q + r with r in [0, c): found by choosing for every term the remainder of its coefficient, or that
-// minus c, so that what remains stays in one period of c.
+// x = c*q + r with r in [0, c): found by choosing for every term the remainder of its coefficient,
+// or that minus c, so that what remains stays in one period of c.
 std::optional<Parts> by_congruence(const Linear& x, int64_t c) {
   const size_t n = x.terms.size();
   const auto attempt = [&](auto choose) -> std::optional<Parts> {
@@ -52,15 +52,21 @@ std::optional<Parts> by_congruence(const Linear& x, int64_t c) {
   if (auto p = attempt([&](size_t i) { return x.terms[i].coef; })) return p;
   if (n <= 4) {
     for (unsigned mask = 0; mask < 1u << n; mask++)
-      if (auto p = attempt([&](size_t i) { return low(i) == 0 || !(mask >> i & 1) ? low(i) : low(i) - c; })) return p;
+      if (auto p = attempt(
+              [&](size_t i) { return low(i) == 0 || !(mask >> i & 1) ? low(i) : low(i) - c; }))
+        return p;
     return std::nullopt;
   }
   if (auto p = attempt(low)) return p;
   return attempt([&](size_t i) { return low(i) * 2 > c ? low(i) - c : low(i); });
 }
 
-UOp divide(const Linear& x, int64_t c, DType t) { return c == 1 ? build(x, t) : build(x, t) / iconst(c, t); }
-UOp modulo(const Linear& x, int64_t c, DType t) { return c == 1 ? iconst(0, t) : build(x, t) % iconst(c, t); }
+UOp divide(const Linear& x, int64_t c, DType t) {
+  return c == 1 ? build(x, t) : build(x, t) / iconst(c, t);
+}
+UOp modulo(const Linear& x, int64_t c, DType t) {
+  return c == 1 ? iconst(0, t) : build(x, t) % iconst(c, t);
+}
 
 Result lone_nested(const Division& d) {
   if (d.x.terms.size() != 1 || d.x.terms[0].coef != 1) return std::nullopt;
@@ -69,15 +75,19 @@ Result lone_nested(const Division& d) {
   const int64_t inner = base.src(1).ival();
   if (inner <= 0) return std::nullopt;
   Linear out;
-  if (base.op() == Op::FLOORDIV && d.quotient) {  // (z//a + k)//c = (z + k*a)//(a*c)
+  if (base.op() == Op::FLOORDIV && d.quotient &&
+      is_exact(base.src(0))) {  // (z//a + k)//c = (z + k*a)//(a*c)
     const auto whole = narrow(Wide(inner) * d.c), shift = narrow(Wide(d.x.constant) * inner);
     Linear z;
-    if (!whole || !shift || !z.add(base.src(0), 1, d.dtype) || !z.add_constant(*shift)) return std::nullopt;
-    if (d.dtype != DType::WeakInt && *whole > dtype_max(d.dtype)) return std::nullopt;
+    if (!whole || !shift || !z.add(base.src(0), 1, d.dtype) || !z.add_constant(*shift))
+      return std::nullopt;
+    if (d.dtype != DType::WeakInt && std::max(*whole, z.constant) > dtype_max(d.dtype))
+      return std::nullopt;
     out.add_term(divide(z, *whole, d.dtype), 1);
     return out;
   }
-  if (base.op() == Op::FLOORMOD && d.quotient && d.x.constant == 0 && inner % d.c == 0) {  // (z%(k*c))//c = (z//c)%k
+  if (base.op() == Op::FLOORMOD && d.quotient && d.x.constant == 0 &&
+      inner % d.c == 0) {  // (z%(k*c))//c = (z//c)%k
     const UOp q = base.src(0) / iconst(d.c, d.dtype);
     out.add_term(q % iconst(inner / d.c, d.dtype), 1);
     return out;
@@ -90,7 +100,8 @@ Result extract_multiples(const Division& d) {
   Linear out, rest;
   for (const Term& t : d.x.terms) {
     const bool multiple = t.coef % d.c == 0;
-    if (!(multiple ? out.add_term(t.base, t.coef / d.c) : rest.add_term(t.base, t.coef))) return std::nullopt;
+    if (!(multiple ? out.add_term(t.base, t.coef / d.c) : rest.add_term(t.base, t.coef)))
+      return std::nullopt;
   }
   rest.constant = floor_mod(d.x.constant, d.c);
   out.constant = floor_div(d.x.constant, d.c);
@@ -106,16 +117,19 @@ Result reduce_modulo(const Division& d) {
   bool changed = false;
   for (const Term& t : d.x.terms) {
     const int64_t k = t.coef < 0 ? -static_cast<int64_t>(-Wide(t.coef) % d.c) : t.coef % d.c;
-    const bool inner = t.base.op() == Op::FLOORMOD && t.base.src(1).is_const() && t.base.src(1).ival() != 0 &&
-                       Wide(k) * t.base.src(1).ival() % d.c == 0;
+    const bool inner = t.base.op() == Op::FLOORMOD && t.base.src(1).is_const() &&
+                       t.base.src(1).ival() != 0 && Wide(k) * t.base.src(1).ival() % d.c == 0 &&
+                       is_exact(t.base.src(0));
     const bool known = t.base.op() == Op::PARAM && t.base.addrspace() == AddrSpace::Alu &&
                        Wide(k) * t.base.param().multiple_of % d.c == 0;
     changed |= k != t.coef || inner || known;
     if (known) continue;
-    if (!(inner ? out.add(t.base.src(0), k, d.dtype) : out.add_term(t.base, k))) return std::nullopt;
+    if (!(inner ? out.add(t.base.src(0), k, d.dtype) : out.add_term(t.base, k)))
+      return std::nullopt;
   }
-  out.constant = floor_mod(d.x.constant, d.c);
-  changed |= out.constant != d.x.constant;
+  if (!out.add_constant(d.x.constant)) return std::nullopt;
+  changed |= out.constant != floor_mod(out.constant, d.c);
+  out.constant = floor_mod(out.constant, d.c);
   if (!changed) return std::nullopt;
   return Linear{{{modulo(out, d.c, d.dtype), 1}}, 0};
 }
@@ -141,11 +155,14 @@ Result common_factor(const Division& d) {
 Result nest(const Division& d) {
   std::vector<int64_t> factors;
   for (const Term& t : d.x.terms)
-    if (const int64_t f = gcd(t.coef, d.c); f > 1 && f < d.c && std::ranges::find(factors, f) == factors.end()) factors.push_back(f);
+    if (const int64_t f = gcd(t.coef, d.c);
+        f > 1 && f < d.c && std::ranges::find(factors, f) == factors.end())
+      factors.push_back(f);
   std::ranges::sort(factors, std::greater<>());
   for (int64_t f : factors) {
     Linear u, v;
-    for (const Term& t : d.x.terms) t.coef % f == 0 ? u.terms.push_back({t.base, t.coef / f}) : v.terms.push_back(t);
+    for (const Term& t : d.x.terms)
+      t.coef % f == 0 ? u.terms.push_back({t.base, t.coef / f}) : v.terms.push_back(t);
     v.constant = d.x.constant;
     const auto p = by_congruence(v, f);
     if (!p || !u.add(p->quotient, 1)) continue;
@@ -157,7 +174,8 @@ Result nest(const Division& d) {
 }
 
 using Strategy = Result (*)(const Division&);
-constexpr Strategy strategies[] = {congruent, lone_nested, reduce_modulo, extract_multiples, common_factor, nest};
+constexpr Strategy strategies[] = {congruent,         lone_nested,   reduce_modulo,
+                                   extract_multiples, common_factor, nest};
 
 // The factors of a term's base, products taken apart.
 std::vector<UOp> factors_of(UOp u) {
@@ -193,7 +211,8 @@ bool remove_all(std::vector<UOp>& from, const std::vector<UOp>& what) {
 UOp fold_symbolic(UOp u) {
   const auto num = linear(u.src(0)), den = linear(u.src(1));
   const DType t = u.dtype();
-  if (!num || !den || den->terms.size() != 1 || den->constant != 0 || den->terms[0].coef == 0) return {};
+  if (!num || !den || den->terms.size() != 1 || den->constant != 0 || den->terms[0].coef == 0)
+    return {};
   const int64_t k = den->terms[0].coef;
   const std::vector<UOp> whole = factors_of(den->terms[0].base);
   Linear out, rest;
@@ -201,7 +220,9 @@ UOp fold_symbolic(UOp u) {
   for (const Term& term : num->terms) {
     std::vector<UOp> f = factors_of(term.base);
     const bool multiple = term.coef % k == 0 && remove_all(f, whole);
-    if (!(multiple ? out.add(product(f, t), term.coef / k, t) : rest.add_term(term.base, term.coef))) return {};
+    if (!(multiple ? out.add(product(f, t), term.coef / k, t)
+                   : rest.add_term(term.base, term.coef)))
+      return {};
   }
   if (!out.terms.empty() || out.constant != 0) {
     if (u.op() == Op::FLOORMOD) return build(rest, t) % u.src(1);
@@ -214,7 +235,8 @@ UOp fold_symbolic(UOp u) {
   for (const Term& term : num->terms) {
     std::vector<UOp> left = factors_of(term.base), kept;
     for (UOp f : common)
-      if (const auto it = std::ranges::find(left, f); it != left.end()) left.erase(it), kept.push_back(f);
+      if (const auto it = std::ranges::find(left, f); it != left.end())
+        left.erase(it), kept.push_back(f);
     common = kept;
     g = gcd(g, term.coef);
   }
@@ -236,7 +258,16 @@ UOp fold_symbolic(UOp u) {
 bool congruent_modulo(UOp a, UOp b, int64_t d, DType t) {
   Linear diff;
   if (!diff.add(a, 1, t) || !diff.add(b, -1, t)) return false;
-  return diff.constant % d == 0 && std::ranges::all_of(diff.terms, [&](const Term& x) { return x.coef % d == 0; });
+  return diff.constant % d == 0 &&
+         std::ranges::all_of(diff.terms, [&](const Term& x) { return x.coef % d == 0; });
+}
+
+// The result of a fold on integers that wrap: neither the sum nor a numerator made for it may.
+bool stays_exact(const Linear& l, UOp sum) {
+  if (!is_exact(sum)) return false;
+  return std::ranges::all_of(l.terms, [](const Term& t) {
+    return (t.base.op() != Op::FLOORDIV && t.base.op() != Op::FLOORMOD) || is_exact(t.base.src(0));
+  });
 }
 
 // clang-format off
@@ -261,13 +292,14 @@ UOp fold_divmod(UOp u) {
     Linear minus;
     const auto positive = narrow(-Wide(c));
     if (t != DType::WeakInt || !positive || !minus.add(*l, -1)) return {};
-    return u.op() == Op::FLOORDIV ? divide(minus, *positive, t) : modulo(minus, *positive, t) * iconst(-1, t);
+    return u.op() == Op::FLOORDIV ? divide(minus, *positive, t)
+                                  : modulo(minus, *positive, t) * iconst(-1, t);
   }
   const Division d{u.op() == Op::FLOORDIV, *l, c, t};
   for (Strategy s : strategies)
     if (const auto r = s(d)) {
       const UOp v = build(*r, t);
-      if (!(v == u)) return v;
+      if (!(v == u) && (t == DType::WeakInt || stays_exact(*r, v))) return v;
     }
   return {};
 }
@@ -281,7 +313,8 @@ std::optional<Linear> recombine(const Linear& l, const Term& mod) {
   if (!scale) return std::nullopt;
   const auto with = [&](const Linear& removed, UOp added) -> std::optional<Linear> {
     Linear r = l;
-    if (!r.add_term(mod.base, -mod.coef) || !r.add(removed, -*scale) || !r.add(added, mod.coef, t)) return std::nullopt;
+    if (!r.add_term(mod.base, -mod.coef) || !r.add(removed, -*scale) || !r.add(added, mod.coef, t))
+      return std::nullopt;
     return r;
   };
   // The quotient as the rules write it: all of its terms must be in the sum.
@@ -300,12 +333,14 @@ std::optional<Linear> recombine(const Linear& l, const Term& mod) {
     const UOp inner = other.base.src(0), second = other.base.src(1);
     Linear one;
     one.terms.push_back({other.base, 1});
-    if (other.base.op() == Op::FLOORDIV && second == divisor && congruent_modulo(inner, base, d, t)) return with(one, inner);
+    if (other.base.op() == Op::FLOORDIV && second == divisor && congruent_modulo(inner, base, d, t))
+      return with(one, inner);
     if (other.base.op() != Op::FLOORMOD || second.ival() <= 0) continue;
     const auto whole = narrow(Wide(d) * second.ival());
     const bool same = inner == quotient || (inner.op() == Op::FLOORDIV && inner.src(1) == divisor &&
                                             congruent_modulo(inner.src(0), base, d, t));
-    if (whole && same) return with(one, (inner == quotient ? base : inner.src(0)) % iconst(*whole, t));
+    if (whole && same)
+      return with(one, (inner == quotient ? base : inner.src(0)) % iconst(*whole, t));
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// Constant folding. Integers of a width wrap to it, weakint declines when 64 bits do not hold the result,
-// floats are computed in double and rounded to their type.
+// Constant folding. Integers of a width wrap to it, weakint declines when 64 bits do not hold the
+// result, floats are computed in double and rounded to their type.
 #include <cmath>
 #include <limits>
 
@@ -24,7 +24,8 @@ std::optional<double> fold_float(Op op, double a, double b, double c) {
     case Op::SUB: return a - b;
     case Op::MUL: return a * b;
     case Op::FDIV: return a / b;
-    case Op::MAX: return std::isnan(a) ? a : std::isnan(b) || a < b ? b : a;
+    case Op::MAX:
+      return std::isnan(a) ? a : std::isnan(b) || a < b || (a == b && std::signbit(a)) ? b : a;
     case Op::POW: return std::pow(a, b);
     case Op::MULACC: return a * b + c;
     case Op::NEG: return -a;
@@ -66,11 +67,14 @@ UOp fold_whole(UOp u) {
 UOp fold_cast(UOp u) {
   const UOp a = u.src(0);
   const DType t = u.dtype();
-  if (!is_float(a.dtype())) return is_float(t) || is_int(t) || t == DType::Bool ? as_type(a, t) : UOp{};
+  if (!is_float(a.dtype()))
+    return is_float(t) || is_int(t) || t == DType::Bool ? as_type(a, t) : UOp{};
   if (is_float(t)) return fconst(a.fval(), t);
   if (t == DType::Bool) return bool_const(a.fval() != 0);
   const double v = std::trunc(a.fval());  // outside the target's range the machine decides
-  if (!is_int(t) || !(v >= static_cast<double>(dtype_min(t)) && v < std::ldexp(1, 62) && v <= static_cast<double>(dtype_max(t)))) return {};
+  if (!is_int(t) || !(v >= static_cast<double>(dtype_min(t)) && v < std::ldexp(1, 62) &&
+                      v <= static_cast<double>(dtype_max(t))))
+    return {};
   return iconst(static_cast<int64_t>(v), t);
 }
 
@@ -79,14 +83,16 @@ UOp fold_bitcast(UOp u) {
   const DType from = a.dtype(), to = u.dtype();
   if (dtype_bytes(from) != dtype_bytes(to) || is_weak(from) || is_weak(to)) return {};
   const bool f32 = dtype_bytes(to) == 4;
-  if (is_int(from) && is_int(to)) return to == DType::U64 && a.ival() < 0 ? UOp{} : iconst(wrap_to(to, a.ival()), to);
+  if (is_int(from) && is_int(to))
+    return to == DType::U64 && a.ival() < 0 ? UOp{} : iconst(wrap_to(to, a.ival()), to);
   if (is_int(from) && (to == DType::F32 || to == DType::F64)) {
     if (!f32) return fconst(std::bit_cast<double>(a.ival()), to);
     return fconst(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(a.ival()))), to);
   }
   if ((from != DType::F32 && from != DType::F64) || !is_int(to)) return {};
-  const int64_t bits = f32 ? static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(a.fval())))
-                           : std::bit_cast<int64_t>(a.fval());
+  const int64_t bits =
+      f32 ? static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(a.fval())))
+          : std::bit_cast<int64_t>(a.fval());
   return to == DType::U64 && bits < 0 ? UOp{} : iconst(wrap_to(to, bits), to);
 }
 
@@ -103,8 +109,8 @@ UOp join_operands(UOp u) {
   return src == u.srcs() ? UOp{} : rebuild(u, src);
 }
 
-constexpr OpSet joining = ops::commutative | Op::CMPLT | Op::SUB | Op::FLOORDIV | Op::FLOORMOD | Op::CDIV | Op::CMOD |
-                          Op::FDIV | Op::POW | Op::WHERE | Op::MULACC;
+constexpr OpSet joining = ops::commutative | Op::CMPLT | Op::SUB | Op::FLOORDIV | Op::FLOORMOD |
+                          Op::CDIV | Op::CMOD | Op::FDIV | Op::POW | Op::WHERE | Op::MULACC;
 
 // clang-format off
 constexpr RuleOf<void> table[] = {

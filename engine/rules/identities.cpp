@@ -1,5 +1,7 @@
-// Identities of one operation, true for every value (engine.md S1-S32). Those that would change the NaN or
-// Inf of a float ask for integers.
+// Identities of one operation, true for every value (engine.md S1-S32). Those that would change the
+// NaN or Inf of a float ask for integers.
+#include <cmath>
+
 #include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
 
@@ -26,11 +28,14 @@ UOp drop_mask(UOp u, UOp x, UOp mask, UOp n) {
   return clears_only_low_bits(m, bits) ? alu(u.op(), {x, n}) : UOp{};
 }
 UOp of_bools(UOp u, UOp x, UOp y, Op op) {
-  return x.dtype() == DType::Bool && y.dtype() == DType::Bool && u.dtype() == DType::Bool ? alu(op, {x, y}) : UOp{};
+  return x.dtype() == DType::Bool && y.dtype() == DType::Bool && u.dtype() == DType::Bool
+             ? alu(op, {x, y})
+             : UOp{};
 }
 // int(b) != c
 UOp compare_cast_bool(UOp u, UOp b, UOp c) {
   const bool equal = u.op() == Op::CMPEQ;
+  c = as_type(c, join(u.src(0).dtype(), u.src(1).dtype()));
   if (c.is_const(0)) return equal ? negation(b) : b;
   if (c.is_const(1)) return equal ? b : negation(b);
   return bool_const(!equal);
@@ -38,7 +43,7 @@ UOp compare_cast_bool(UOp u, UOp b, UOp c) {
 
 // clang-format off
 constexpr RuleOf<void> table[] = {
-    law("add-zero",        x + 0,                                        [](X x_)            { return x_; }),
+    law("add-zero",        xi + 0,                                       [](X x_)            { return x_; }),
     law("xor-zero",        xi ^ 0,                                       [](X x_)            { return x_; }),
     law("or-zero",         xi | 0,                                       [](X x_)            { return x_; }),
     law("shift-zero",      node(ops::shifts, x, 0),                      [](X x_)            { return x_; }),
@@ -68,7 +73,7 @@ constexpr RuleOf<void> table[] = {
     law("not-not",         negated(negated(b)),                          [](B b_)            { return b_; }),
     law("not-ne",          negated(node(Op::CMPNE, x, y)),               [](X x_, Y y_)      { return alu(Op::CMPEQ, {x_, y_}); }),
     law("not-eq",          negated(node(Op::CMPEQ, x, y)),               [](X x_, Y y_)      { return ne(x_, y_); }),
-    law("cast-bool-ne",    node(Op::CMPNE | Op::CMPEQ, node(Op::CAST, b).ints(), k).as("u"),
+    law("cast-bool-ne",    node(Op::CMPNE | Op::CMPEQ, node(Op::CAST, b).ints(), k.ints()).as("u"),
                                                                          [](U u, B b_, K c_) { return compare_cast_bool(u, b_, c_); }),
     law("trunc-int",       node(Op::TRUNC, xi),                          [](X x_)            { return x_; }),
     law("less-self",       x < x,                                        [](X)               { return bool_const(false); }),
@@ -82,9 +87,9 @@ constexpr RuleOf<void> table[] = {
     law("bool-max",        node(Op::MAX, x, y).as("u"),                  [](U u, X x_, Y y_) { return of_bools(u, x_, y_, Op::OR); }),
     law("sub",             node(Op::SUB, xi, y).as("u"),                 [](U u, X x_, Y y_) { return x_ + y_ * const_like(u, -1); }),
     law("neg",             node(Op::NEG, xi),                            [](X x_)            { return x_ * const_like(x_, -1); }),
-    law("add-minus-zero",  node(Op::ADD, x.floats(), k.floats()),        [](X x_, K c_) { return c_.fval() == 0 ? UOp(x_) : UOp{}; }),
+    law("add-minus-zero",  x.floats() + k.floats(),                     [](X x_, K c_) { return c_.fval() == 0 && std::signbit(c_.fval()) ? UOp(x_) : UOp{}; }),
     law("double",          x.floats() + x,                               [](X x_)            { return x_ * const_like(x_, 2); }),
-    law("float-neg-mul",   (x.floats() * Pat(-1)) * k,                   [](X x_, K c_) { return x_ * fconst(-c_.fval(), c_.dtype()); }),
+    law("float-neg-mul",   (x.floats() * Pat(-1)) * k.floats(),                  [](X x_, K c_) { return x_ * fconst(-c_.fval(), c_.dtype()); }),
 };
 // clang-format on
 

@@ -1,4 +1,5 @@
-// Poison indices. A gate is WHERE(valid, index, invalid); gates move outwards to the access they guard.
+// Poison indices. A gate is WHERE(valid, index, invalid); gates move outwards to the access they
+// guard.
 #include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
 
@@ -9,7 +10,9 @@ using namespace pat;
 constexpr OpSet arithmetic = [] {
   OpSet s;
   for (size_t i = 0; i < op_count; i++)
-    if (const OpSet o = static_cast<Op>(i); o.subset_of(ops::binary) && !o.subset_of(ops::comparison)) s = s | o;
+    if (const OpSet o = static_cast<Op>(i);
+        o.subset_of(ops::binary) && !o.subset_of(ops::comparison))
+      s = s | o;
   return s;
 }();
 constexpr OpSet one_operand = ops::unary | Op::CAST | Op::BITCAST;

@@ -9,7 +9,8 @@
 namespace beamline {
 
 std::optional<int64_t> narrow(Wide v) {
-  if (v < std::numeric_limits<int64_t>::min() || v > std::numeric_limits<int64_t>::max()) return std::nullopt;
+  if (v < std::numeric_limits<int64_t>::min() || v > std::numeric_limits<int64_t>::max())
+    return std::nullopt;
   return static_cast<int64_t>(v);
 }
 Wide wide_floor_div(Wide a, Wide b) {
@@ -17,11 +18,13 @@ Wide wide_floor_div(Wide a, Wide b) {
   return q - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 int64_t gcd(int64_t a, int64_t b) {
-  if (a == std::numeric_limits<int64_t>::min() || b == std::numeric_limits<int64_t>::min()) return 1;
+  if (a == std::numeric_limits<int64_t>::min() || b == std::numeric_limits<int64_t>::min())
+    return 1;
   return std::gcd(a, b);
 }
 bool is_bounded(UOp u) {
-  return u.vmin() != std::numeric_limits<int64_t>::min() && u.vmax() != std::numeric_limits<int64_t>::max();
+  return u.vmin() != std::numeric_limits<int64_t>::min() &&
+         u.vmax() != std::numeric_limits<int64_t>::max();
 }
 
 bool Linear::add_constant(Wide v) {
@@ -75,7 +78,8 @@ bool Linear::add(UOp root, int64_t factor, DType dtype) {
       stack.push_back({u.src(0), coef});
       continue;
     }
-    const bool scaled = same && u.op() == Op::MUL && u.src(1).is_const() && is_int(u.src(1).dtype());
+    const bool scaled =
+        same && u.op() == Op::MUL && u.src(1).is_const() && is_int(u.src(1).dtype());
     if (scaled || (same && u.op() == Op::NEG)) {
       const auto k = narrow(Wide(coef) * (scaled ? u.src(1).ival() : -1));
       if (!k) return false;
@@ -99,11 +103,14 @@ bool is_exact(UOp root) {
   for (size_t visited = 0; !stack.empty(); visited++) {
     const UOp u = stack.back();
     stack.pop_back();
+    if (u.is_const() && (u.ival() < 0 || u.ival() > dtype_max(root.dtype()))) return false;
     if (u.vmin() < 0 || visited > 2 * Linear::max_terms) return false;
     if (u.op() == Op::CAST && u.src(0).vmin() < 0) return false;
     if (u.op() != Op::ADD && u.op() != Op::MUL) continue;
     const Wide a = u.src(0).vmax(), b = u.src(1).vmax();
-    if (!is_bounded(u.src(0)) || !is_bounded(u.src(1)) || u.src(0).vmin() < 0 || u.src(1).vmin() < 0) return false;
+    if (!is_bounded(u.src(0)) || !is_bounded(u.src(1)) || u.src(0).vmin() < 0 ||
+        u.src(1).vmin() < 0)
+      return false;
     if ((u.op() == Op::ADD ? a + b : a * b) > dtype_max(u.dtype())) return false;
     stack.push_back(u.src(0));
     stack.push_back(u.src(1));

@@ -1,5 +1,6 @@
 // Integer expressions as sums: constant + coef_0 * base_0 + coef_1 * base_1 + ...
-// Bases are distinct nodes that are no sums themselves. 64-bit overflow of a coefficient is no result.
+// Bases are distinct nodes that are no sums themselves. 64-bit overflow of a coefficient is no
+// result.
 #pragma once
 #include <optional>
 #include <vector>
@@ -31,8 +32,8 @@ struct Linear {
 
 /// u as a sum; operands of another type are converted to u's. Nothing on overflow.
 std::optional<Linear> linear(UOp u);
-/// True when no sum or product on the way to the bases can wrap: always for weakint; for other integers
-/// when all of it is known to be non-negative and to fit.
+/// True when no sum or product on the way to the bases can wrap: always for weakint; for other
+/// integers when all of it is known to be non-negative and to fit.
 bool is_exact(UOp u);
 /// The canonical node of a sum: terms in structural order, left associated, the constant last.
 UOp build(const Linear& l, DType dtype);

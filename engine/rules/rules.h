@@ -3,10 +3,10 @@
 //   symbolic_simple   identities, constant folding, WHERE
 //   symbolic          + canonical sums and products, bounds, comparisons, division
 //   sym               + full distribution, validity, reductions and stores
-// Every rule keeps the value, dtype and shape of what it replaces; a result that would not is refused by
-// the matcher (`Rule::law`). Integers of type weakint are mathematical: what would leave 64 bits makes a
-// rule decline. Integers of a width wrap. Floats keep their NaN and Inf.
-// Thread safety: tables and matchers are immutable; any number of threads may use them.
+// Every rule keeps the value, dtype and shape of what it replaces; a result that would not is
+// refused by the matcher (`Rule::law`). Integers of type weakint are mathematical: what would leave
+// 64 bits makes a rule decline. Integers of a width wrap. Floats keep their NaN and Inf. Thread
+// safety: tables and matchers are immutable; any number of threads may use them.
 #pragma once
 #include "engine/rewrite/rule.h"
 

@@ -4,7 +4,8 @@
 
 namespace beamline {
 
-/// A rule whose two sides have equal value, dtype and shape; the matcher refuses a result that has not.
+/// A rule whose two sides have equal value, dtype and shape; the matcher refuses a result that has
+/// not.
 template <class F>
 consteval auto law(std::string_view name, Pat p, F f,
                    std::source_location where = std::source_location::current()) {
@@ -23,7 +24,9 @@ using W = Cap<"w">;
 using K = Cap<"k">;
 inline constexpr Pat c = any("c").bools(), t = any("t"), f = any("f"), v = any("v");
 inline constexpr Pat k = cst("k"), truth = Pat(1).bools(), untruth = Pat(0).bools();
-constexpr Pat select(const Pat& cond, const Pat& yes, const Pat& no) { return node(Op::WHERE, cond, yes, no); }
+constexpr Pat select(const Pat& cond, const Pat& yes, const Pat& no) {
+  return node(Op::WHERE, cond, yes, no);
+}
 constexpr Pat negated(const Pat& p) { return node(Op::CMPNE, p, Pat(1).bools()); }
 inline constexpr Pat poison = cst().dtype(DType::Invalid);
 }  // namespace pat
@@ -33,8 +36,12 @@ UOp as_type(UOp u, DType t);
 /// The constant an elementwise op on constants gives, or null.
 UOp fold_constants(UOp u);
 /// x is a gate: WHERE(valid, index, invalid).
-inline bool is_gate(UOp x) { return x.op() == Op::WHERE && x.src(2).is_invalid() && !x.src(1).is_invalid(); }
-inline bool is_not(UOp u) { return u.op() == Op::CMPNE && u.src(1).is_const(1) && u.src(1).dtype() == DType::Bool; }
+inline bool is_gate(UOp x) {
+  return x.op() == Op::WHERE && x.src(2).is_invalid() && !x.src(1).is_invalid();
+}
+inline bool is_not(UOp u) {
+  return u.op() == Op::CMPNE && u.src(1).is_const(1) && u.src(1).dtype() == DType::Bool;
+}
 /// The opposite of b, without stacking negations.
 inline UOp negation(UOp b) { return is_not(b) ? b.src(0) : logical_not(b); }
 

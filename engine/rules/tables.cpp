@@ -6,12 +6,13 @@
 namespace beamline {
 
 const Rules<>& symbolic_simple() {
-  static const Rules<> r = invalid_rules() + folding_rules() + identity_rules() + where_rules() + cast_rules();
+  static const Rules<> r =
+      invalid_rules() + folding_rules() + identity_rules() + where_rules() + cast_rules();
   return r;
 }
 const Rules<>& symbolic() {
-  static const Rules<> r = symbolic_simple() + bounds_rules() + combine_rules() + compare_rules() + divmod_rules() +
-                           where_bound_rules();
+  static const Rules<> r = symbolic_simple() + bounds_rules() + combine_rules() + compare_rules() +
+                           divmod_rules() + where_bound_rules();
   return r;
 }
 const Rules<>& sym() {

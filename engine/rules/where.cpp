@@ -1,4 +1,5 @@
-// WHERE: constant conditions, equal branches, nests of two (S15, S16, S47-S50, Y13, Y15-Y17, Y20, Y21).
+// WHERE: constant conditions, equal branches, nests of two (S15, S16, S47-S50, Y13, Y15-Y17, Y20,
+// Y21).
 #include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
 
@@ -13,13 +14,13 @@ constexpr OpSet pairwise = ops::binary;
 // op(where(c,t,f), where(c,v,w)): worth it when one pair of branches folds to a constant.
 UOp merge_branches(UOp u, UOp cond, UOp t, UOp f, UOp v, UOp w) {
   if (!(t.is_const() && v.is_const()) && !(f.is_const() && w.is_const())) return {};
-  if (t.is_invalid() || f.is_invalid() || v.is_invalid() || w.is_invalid()) return {};
+  if (t.dtype() != f.dtype() || v.dtype() != w.dtype()) return {};
   const UOp yes[] = {t, v}, no[] = {f, w};
   return where(cond, make(u.op(), derive_dtype(u.op(), yes, u.dtype()), yes),
                make(u.op(), derive_dtype(u.op(), no, u.dtype()), no));
 }
 UOp with_constant(UOp u, UOp cond, UOp t, UOp f, UOp c) {
-  if (!t.is_const() || !f.is_const() || t.is_invalid() || f.is_invalid()) return {};
+  if (!t.is_const() || !f.is_const() || t.dtype() != f.dtype()) return {};
   const bool left = u.src(0).op() == Op::WHERE;
   const UOp yes[] = {left ? t : c, left ? c : t}, no[] = {left ? f : c, left ? c : f};
   return where(cond, make(u.op(), derive_dtype(u.op(), yes, u.dtype()), yes),
@@ -49,7 +50,7 @@ constexpr RuleOf<void> merging[] = {
     law("where-constant",    node(pairwise, select(c, t, f), k).as("u"),
                                                                        [](U u, C c_, T t_, F f_, K k_) { return with_constant(u, c_, t_, f_, k_); }),
     law("where-one-zero",    select(c, 1, 0).ints().as("u"),           [](U u, C c_)               { return cast(c_, u.dtype()); }),
-    law("where-max",         select(xi < y, y, x),                     [](X x_, Y y_)              { return maximum(x_, y_); }),
+    law("where-max",         select(xi < y, y, x),                     [](X x_, Y y_)              { return x_.dtype() == y_.dtype() ? maximum(x_, y_) : UOp{}; }),
 };
 // clang-format on
 

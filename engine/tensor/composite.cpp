@@ -21,7 +21,8 @@ UOp TensorOps::matmul(UOp a, UOp b) {
   if (!a || !b) return {};
   const Ints sa(a.shape().begin(), a.shape().end()), sb(b.shape().begin(), b.shape().end());
   const auto fail = [&](std::string_view why) {
-    return refuse(fmt::format("matmul of shapes {} and {}: {}", shape_text(sa), shape_text(sb), why));
+    return refuse(
+        fmt::format("matmul of shapes {} and {}: {}", shape_text(sa), shape_text(sb), why));
   };
   if (sa.empty() || sb.empty()) return fail("a scalar is no matrix");
   // A vector is one row on the left, one column on the right; its dim is dropped again.
@@ -29,16 +30,19 @@ UOp TensorOps::matmul(UOp a, UOp b) {
   const UOp right = sb.size() == 1 ? reshape(b, {sb[0], 1}) : b;
   const size_t ra = left.shape().size(), rb = right.shape().size();
   const int64_t m = left.shape()[ra - 2], k = left.shape()[ra - 1], n = right.shape()[rb - 1];
-  if (k != right.shape()[rb - 2]) return fail(fmt::format("{} and {} differ", k, right.shape()[rb - 2]));
+  if (k != right.shape()[rb - 2])
+    return fail(fmt::format("{} and {} differ", k, right.shape()[rb - 2]));
   Ints batch;
-  if (!broadcast_shapes(left.shape().first(ra - 2), right.shape().first(rb - 2), batch)) return fail("batches do not broadcast");
+  if (!broadcast_shapes(left.shape().first(ra - 2), right.shape().first(rb - 2), batch))
+    return fail("batches do not broadcast");
   Ints everything = batch;
   everything.insert(everything.end(), {m, n, k});
   if (!sized(everything)) return {};
 
   const DType t = concrete(join(a.dtype(), b.dtype()));
   const DType wide = factor_type(t);
-  // left [..., M, K] as [K, ..., M, 1], right [..., K, N] as [K, ..., 1, N]: the product broadcasts.
+  // left [..., M, K] as [K, ..., M, 1], right [..., K, N] as [K, ..., 1, N]: the product
+  // broadcasts.
   const auto aligned = [&](UOp x, bool is_left) {
     const size_t rank = x.shape().size();
     Ints shape(batch.size() - (rank - 2), 1);
@@ -79,11 +83,13 @@ UOp TensorOps::along(UOp x, UOp parameter, const Axes& axes) {
   Ints expected, placed(x.shape().size(), 1);
   for (size_t d : *ds) expected.push_back(x.shape()[d]), placed[d] = x.shape()[d];
   if (!std::ranges::equal(expected, parameter.shape()))
-    return refuse(fmt::format("a weight or bias has shape {}, the axes have {}", shape_text(parameter.shape()), shape_text(expected)));
+    return refuse(fmt::format("a weight or bias has shape {}, the axes have {}",
+                              shape_text(parameter.shape()), shape_text(expected)));
   return reshape(parameter, placed);
 }
 
-UOp TensorOps::layer_norm(UOp x, std::optional<UOp> weight, std::optional<UOp> bias, const Axes& axes, double eps) {
+UOp TensorOps::layer_norm(UOp x, std::optional<UOp> weight, std::optional<UOp> bias,
+                          const Axes& axes, double eps) {
   return in_wide(x, [&](UOp v) {
     const UOp centered = sub(v, mean(v, axes, true));
     const UOp variance = mean(mul(centered, centered), axes, true);
@@ -101,8 +107,10 @@ UOp TensorOps::rms_norm(UOp x, std::optional<UOp> weight, const Axes& axes, doub
   });
 }
 
-UOp TensorOps::batch_norm(UOp x, UOp mean_, UOp var_, std::optional<UOp> weight, std::optional<UOp> bias, double eps) {
-  if (x && x.shape().size() < 2) return refuse(fmt::format("shape {} has no channels", shape_text(x.shape())));
+UOp TensorOps::batch_norm(UOp x, UOp mean_, UOp var_, std::optional<UOp> weight,
+                          std::optional<UOp> bias, double eps) {
+  if (x && x.shape().size() < 2)
+    return refuse(fmt::format("shape {} has no channels", shape_text(x.shape())));
   const Axes channels{{1}, false};
   return in_wide(x, [&](UOp v) {
     UOp scale = rsqrt(add(along(v, var_, channels), weak(eps)));
@@ -112,10 +120,13 @@ UOp TensorOps::batch_norm(UOp x, UOp mean_, UOp var_, std::optional<UOp> weight,
   });
 }
 
-UOp TensorOps::attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> mask, std::optional<double> scale) {
+UOp TensorOps::attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> mask,
+                         std::optional<double> scale) {
   if (!q || !k || !v) return {};
   for (UOp u : {q, k, v})
-    if (u.shape().size() < 2) return refuse(fmt::format("attention of shape {}: [..., T, d] is needed", shape_text(u.shape())));
+    if (u.shape().size() < 2)
+      return refuse(
+          fmt::format("attention of shape {}: [..., T, d] is needed", shape_text(u.shape())));
   const auto d = static_cast<double>(q.shape().back());
   const DType t = concrete(least_float(join(join(q.dtype(), k.dtype()), v.dtype())));
   const DType wide = is_small_float(t) ? DType::F32 : t;
@@ -127,7 +138,9 @@ UOp TensorOps::attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> ma
     const int64_t tq = scores.shape()[scores.shape().size() - 2], tk = scores.shape().back();
     scores = where(band(full({tq, tk}, bool_const(true)), tk - tq, true), scores, lowest);
   }
-  if (mask) scores = mask->dtype() == DType::Bool ? where(*mask, scores, lowest) : add(scores, to(*mask, wide));
+  if (mask)
+    scores =
+        mask->dtype() == DType::Bool ? where(*mask, scores, lowest) : add(scores, to(*mask, wide));
   return to(matmul(softmax(scores, {{-1}, false}), to(v, wide)), t);
 }
 

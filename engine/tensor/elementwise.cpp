@@ -32,7 +32,9 @@ bool TensorOps::sized(const Ints& shape) {
   int64_t n = 1;
   for (int64_t d : shape)
     if (__builtin_mul_overflow(n, d, &n) || n > most_elements)
-      return refuse(fmt::format("the result of shape {} has more than 2^40 elements", shape_text(shape))), false;
+      return refuse(fmt::format("the result of shape {} has more than 2^40 elements",
+                                shape_text(shape))),
+             false;
   return true;
 }
 
@@ -43,7 +45,8 @@ UOp TensorOps::to(UOp x, DType t) {
   if (is_float(t)) return fconst(x.number(), t);
   if (t == DType::Bool) return bool_const(x.number() != 0);
   if (x.dtype() == DType::WeakFloat) {
-    if (!(std::fabs(x.fval()) < 0x1p63)) return refuse(fmt::format("{} is no {}", x.fval(), dtype_name(t)));
+    if (!(std::fabs(x.fval()) < 0x1p63))
+      return refuse(fmt::format("{} is no {}", x.fval(), dtype_name(t)));
     return to(iconst(static_cast<int64_t>(x.fval())), t);
   }
   if (x.ival() < dtype_min(t) || x.ival() > dtype_max(t))
@@ -84,7 +87,8 @@ UOp TensorOps::mul(UOp a, UOp b) {
 }
 UOp TensorOps::sub(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (a.dtype() == DType::Bool) return refuse("bools cannot be subtracted; '^' tells where they differ");
+  if (a.dtype() == DType::Bool)
+    return refuse("bools cannot be subtracted; '^' tells where they differ");
   // A constant is negated here, not by a multiplication; the least integer has no negative.
   if (b.is_const() && is_float(b.dtype())) return a + fconst(-b.fval(), b.dtype());
   return a - b;
@@ -98,27 +102,33 @@ UOp TensorOps::div(UOp a, UOp b) {
 }
 UOp TensorOps::floordiv(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (!is_int(a.dtype())) return refuse(fmt::format("'//' of {} is not built yet", dtype_name(a.dtype())));
+  if (!is_int(a.dtype()))
+    return refuse(fmt::format("'//' of {} is not built yet", dtype_name(a.dtype())));
   if (b.is_const(0)) return refuse("division by zero");
   return a / b;
 }
 UOp TensorOps::mod(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (!is_int(a.dtype())) return refuse(fmt::format("'%' of {} is not built yet", dtype_name(a.dtype())));
+  if (!is_int(a.dtype()))
+    return refuse(fmt::format("'%' of {} is not built yet", dtype_name(a.dtype())));
   if (b.is_const(0)) return refuse("division by zero");
   return a % b;
 }
 UOp TensorOps::bitwise(Op op, UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (is_float(a.dtype())) return refuse(fmt::format("bit operations need integers or bools, not {}", dtype_name(a.dtype())));
+  if (is_float(a.dtype()))
+    return refuse(
+        fmt::format("bit operations need integers or bools, not {}", dtype_name(a.dtype())));
   return alu(op, {a, b});
 }
 UOp TensorOps::invert(UOp a) {
   if (!a) return {};
   if (a.dtype() == DType::Bool) return beamline::logical_not(a);
-  if (!is_int(a.dtype())) return refuse(fmt::format("'~' needs integers or bools, not {}", dtype_name(a.dtype())));
+  if (!is_int(a.dtype()))
+    return refuse(fmt::format("'~' needs integers or bools, not {}", dtype_name(a.dtype())));
   // All bits set; u64's has no 64-bit signed value but -1.
-  const int64_t ones = is_unsigned(a.dtype()) && dtype_bytes(a.dtype()) < 8 ? dtype_max(a.dtype()) : -1;
+  const int64_t ones =
+      is_unsigned(a.dtype()) && dtype_bytes(a.dtype()) < 8 ? dtype_max(a.dtype()) : -1;
   return a ^ iconst(ones, a.dtype());
 }
 UOp TensorOps::neg(UOp a) {
@@ -128,11 +138,14 @@ UOp TensorOps::neg(UOp a) {
 }
 
 UOp TensorOps::lt(UOp a, UOp b) { return promote(a, b) ? a < b : UOp{}; }
-UOp TensorOps::eq(UOp a, UOp b) { return promote(a, b) ? beamline::logical_not(beamline::ne(a, b)) : UOp{}; }
+UOp TensorOps::eq(UOp a, UOp b) {
+  return promote(a, b) ? beamline::logical_not(beamline::ne(a, b)) : UOp{};
+}
 UOp TensorOps::ne(UOp a, UOp b) { return promote(a, b) ? beamline::ne(a, b) : UOp{}; }
 UOp TensorOps::le(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (is_float(a.dtype())) return (a < b) | beamline::logical_not(beamline::ne(a, b));  // false for NaN
+  if (is_float(a.dtype()))
+    return (a < b) | beamline::logical_not(beamline::ne(a, b));  // false for NaN
   return beamline::logical_not(b < a);
 }
 UOp TensorOps::logical_not(UOp a) { return a ? beamline::logical_not(to(a, DType::Bool)) : UOp{}; }
@@ -150,7 +163,8 @@ UOp TensorOps::minimum(UOp a, UOp b) {
 }
 UOp TensorOps::where(UOp c, UOp a, UOp b) {
   if (!c || !a || !b || !same_shapes({c, a, b})) return {};
-  if (c.dtype() != DType::Bool) return refuse(fmt::format("the condition is {}, not bool", dtype_name(concrete(c.dtype()))));
+  if (c.dtype() != DType::Bool)
+    return refuse(fmt::format("the condition is {}, not bool", dtype_name(concrete(c.dtype()))));
   const DType t = concrete(join(a.dtype(), b.dtype()));
   a = to(a, t), b = to(b, t);
   return a && b ? beamline::where(c, a, b) : UOp{};
@@ -170,7 +184,8 @@ UOp TensorOps::bitcast(UOp x, DType t) {
   if (!x) return {};
   const DType from = concrete(x.dtype());
   if (dtype_bytes(from) != dtype_bytes(t))
-    return refuse(fmt::format("bitcast from {} to {}: widths that differ are not built yet", dtype_name(from), dtype_name(t)));
+    return refuse(fmt::format("bitcast from {} to {}: widths that differ are not built yet",
+                              dtype_name(from), dtype_name(t)));
   x = to(x, from);
   return from == t ? x : make(Op::BITCAST, t, {x});
 }

@@ -10,33 +10,38 @@ namespace {
 
 // Chebyshev interpolants of our own making, as powers of s in [-1, 1]; the short ones are for f32.
 // erf(x)/x for |x| < 1 in s = 2x^2 - 1: errors 3e-9 and 1e-16.
-constexpr double erf_small[] = {0.9654687386375691,   -0.14053608902112114,   0.019852497722455814,
-                                -0.002285485612212242, 0.0002175119906208899, -1.7536914180800595e-05,
-                                1.2316395977478375e-06, -7.552378571474216e-08};
-constexpr double erf_small_f64[] = {0.9654687386698673,     -0.1405360890227171,     0.019852496688983708,
-                                    -0.0022854855611440673, 0.00021751715604160108,  -1.7537169441492004e-05,
-                                    1.2233827383524026e-06, -7.511569160710623e-08,  4.115800597661665e-09,
-                                    -2.03524938661036e-10,  9.167606748998164e-12,   -3.7910973708931526e-13,
-                                    1.4548169783352384e-14, -5.16472878942302e-16};
+constexpr double erf_small[] = {
+    0.9654687386375691,    -0.14053608902112114,    0.019852497722455814,   -0.002285485612212242,
+    0.0002175119906208899, -1.7536914180800595e-05, 1.2316395977478375e-06, -7.552378571474216e-08};
+constexpr double erf_small_f64[] = {
+    0.9654687386698673,     -0.1405360890227171,    0.019852496688983708,
+    -0.0022854855611440673, 0.00021751715604160108, -1.7537169441492004e-05,
+    1.2233827383524026e-06, -7.511569160710623e-08, 4.115800597661665e-09,
+    -2.03524938661036e-10,  9.167606748998164e-12,  -3.7910973708931526e-13,
+    1.4548169783352384e-14, -5.16472878942302e-16};
 // erfc(x) exp(x^2) for x >= 1 in s = 6/(2 + x) - 1; relative to erf: errors 1e-9 and 1e-16.
-constexpr double erf_large[] = {0.13699945762506138,    0.19430105388073776,    0.07445461256589361,
-                                0.019924936681168567,   0.0025358644993226636,  -0.0004442396421528122,
-                                -0.00021304382596404323, 1.0038734352369696e-05, 1.4902436306825285e-05};
+constexpr double erf_large[] = {
+    0.13699945762506138,     0.19430105388073776,    0.07445461256589361,
+    0.019924936681168567,    0.0025358644993226636,  -0.0004442396421528122,
+    -0.00021304382596404323, 1.0038734352369696e-05, 1.4902436306825285e-05};
 constexpr double erf_large_f64[] = {
-    0.13699945762506138,     0.19430103657012873,    0.07445456024899047,     0.019925171509048316,
-    0.0025365679740462967,   -0.00044512526035243513, -0.0002156345736781904, 1.1354652420395173e-05,
-    1.8543487706711203e-05,  -8.065799782516556e-07, -1.8989386109589912e-06, 1.9877529084857912e-07,
-    2.1274937374600036e-07,  -5.096853584036395e-08, -2.190663804237835e-08,  1.1142162216464187e-08,
-    1.3286535954895461e-09,  -2.0146928677315973e-09, 1.1333926338516081e-10, 2.7314736588040294e-10,
-    -3.034078322554016e-11,  -2.0734974435402075e-11};
+    0.13699945762506138,    0.19430103657012873,     0.07445456024899047,
+    0.019925171509048316,   0.0025365679740462967,   -0.00044512526035243513,
+    -0.0002156345736781904, 1.1354652420395173e-05,  1.8543487706711203e-05,
+    -8.065799782516556e-07, -1.8989386109589912e-06, 1.9877529084857912e-07,
+    2.1274937374600036e-07, -5.096853584036395e-08,  -2.190663804237835e-08,
+    1.1142162216464187e-08, 1.3286535954895461e-09,  -2.0146928677315973e-09,
+    1.1333926338516081e-10, 2.7314736588040294e-10,  -3.034078322554016e-11,
+    -2.0734974435402075e-11};
 // tanh(x)/x for |x| < 0.625 in s = 2(x/0.625)^2 - 1: errors 2e-10 and 5e-16.
-constexpr double tanh_small[] = {0.9396094915163384,     -0.05602212918097837,   0.0040484248725046095,
-                                 -0.0002964827803683265, 2.1743384294740332e-05, -1.6100230640993649e-06,
-                                 1.180963861977363e-07};
-constexpr double tanh_small_f64[] = {0.9396094915163384,     -0.05602212823352001,   0.004048424803008318,
-                                     -0.00029649035493754355, 2.1743939888768317e-05, -1.5949044837655831e-06,
-                                     1.1698745682268504e-07, -8.581135389144925e-09, 6.293716795998295e-10,
-                                     -4.616499335349357e-11, 3.4417992009602364e-12, -2.524591478143916e-13};
+constexpr double tanh_small[] = {
+    0.9396094915163384,     -0.05602212918097837,    0.0040484248725046095, -0.0002964827803683265,
+    2.1743384294740332e-05, -1.6100230640993649e-06, 1.180963861977363e-07};
+constexpr double tanh_small_f64[] = {
+    0.9396094915163384,      -0.05602212823352001,   0.004048424803008318,
+    -0.00029649035493754355, 2.1743939888768317e-05, -1.5949044837655831e-06,
+    1.1698745682268504e-07,  -8.581135389144925e-09, 6.293716795998295e-10,
+    -4.616499335349357e-11,  3.4417992009602364e-12, -2.524591478143916e-13};
 constexpr double tanh_limit = 0.625;
 
 }  // namespace
@@ -79,7 +84,8 @@ UOp TensorOps::tanh(UOp x) {
   return in_wide(x, [&](UOp v) {
     const bool f64 = v.dtype() == DType::F64;
     const UOp s = sub(mul(mul(v, v), weak(2 / (tanh_limit * tanh_limit))), weak(1.0));
-    const UOp small = mul(v, polynomial(s, f64 ? std::span<const double>(tanh_small_f64) : tanh_small));
+    const UOp small =
+        mul(v, polynomial(s, f64 ? std::span<const double>(tanh_small_f64) : tanh_small));
     // 2 sigmoid(2v) - 1; cancels near zero, and is right at both infinities.
     const UOp large = sub(mul(sigmoid(mul(v, weak(2.0))), weak(2.0)), weak(1.0));
     return where(lt(abs(v), weak(tanh_limit)), small, large);
@@ -94,7 +100,8 @@ UOp TensorOps::erf(UOp x) {
                                         f64 ? std::span<const double>(erf_small_f64) : erf_small));
     const UOp magnitude = abs(v);
     const UOp s = sub(mul(reciprocal(add(magnitude, weak(2.0))), weak(6.0)), weak(1.0));
-    const UOp tail = mul(exp(neg(square)), polynomial(s, f64 ? std::span<const double>(erf_large_f64) : erf_large));
+    const UOp tail = mul(exp(neg(square)),
+                         polynomial(s, f64 ? std::span<const double>(erf_large_f64) : erf_large));
     const UOp positive = sub(fconst(1, v.dtype()), tail);
     const UOp large = where(lt(v, weak(0.0)), neg(positive), positive);
     return where(lt(magnitude, weak(1.0)), small, large);
@@ -111,7 +118,9 @@ UOp TensorOps::gelu(UOp x, bool tanh_approximation) {
   });
 }
 
-UOp TensorOps::trunc(UOp x) { return x && is_float(x.dtype()) ? alu(Op::TRUNC, {to(x, concrete(x.dtype()))}) : x; }
+UOp TensorOps::trunc(UOp x) {
+  return x && is_float(x.dtype()) ? alu(Op::TRUNC, {to(x, concrete(x.dtype()))}) : x;
+}
 UOp TensorOps::floor(UOp x) {
   if (!x || !is_float(x.dtype())) return x;
   const UOp t = trunc(x);
@@ -155,7 +164,8 @@ UOp TensorOps::pow(UOp x, UOp y) {
       return n < 0 ? reciprocal(r) : r;
     });
   }
-  if (!is_float(t)) return refuse(fmt::format("'**' of {} with this exponent is not built yet", dtype_name(t)));
+  if (!is_float(t))
+    return refuse(fmt::format("'**' of {} with this exponent is not built yet", dtype_name(t)));
   const UOp exponent = to(y, t), base = to(x, t);
   if (exponent.is_const() && exponent.fval() == 0.5) return sqrt(base);
   if (exponent.is_const() && exponent.fval() == -0.5) return rsqrt(base);

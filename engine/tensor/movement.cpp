@@ -36,7 +36,8 @@ std::optional<std::vector<size_t>> TensorOps::resolve(UOp x, const Axes& axes) {
   for (int64_t a : axes.list) {
     const auto d = dim_of(a, rank);
     if (!d) return refuse(no_axis(a, rank)), std::nullopt;
-    if (std::ranges::find(out, *d) != out.end()) return refuse(fmt::format("axis {} is given twice", a)), std::nullopt;
+    if (std::ranges::find(out, *d) != out.end())
+      return refuse(fmt::format("axis {} is given twice", a)), std::nullopt;
     out.push_back(*d);
   }
   std::ranges::sort(out);
@@ -51,16 +52,19 @@ UOp TensorOps::reshape(UOp x, Ints shape) {
       unknown = static_cast<int64_t>(i);
       continue;
     }
-    if (shape[i] < 0) return refuse(fmt::format("reshape to {}: only one dim may be -1", shape_text(shape)));
+    if (shape[i] < 0)
+      return refuse(fmt::format("reshape to {}: only one dim may be -1", shape_text(shape)));
     if (__builtin_mul_overflow(known, shape[i], &known))
       return refuse(fmt::format("reshape to {}: too many elements", shape_text(shape)));
   }
   if (unknown >= 0) {
     if (known == 0 || x.numel() % known != 0)
-      return refuse(fmt::format("shape {} of {} elements cannot become {}", shape_text(x.shape()), x.numel(), shape_text(shape)));
+      return refuse(fmt::format("shape {} of {} elements cannot become {}", shape_text(x.shape()),
+                                x.numel(), shape_text(shape)));
     shape[static_cast<size_t>(unknown)] = x.numel() / known;
   } else if (known != x.numel()) {
-    return refuse(fmt::format("shape {} of {} elements cannot become {} of {}", shape_text(x.shape()), x.numel(), shape_text(shape), known));
+    return refuse(fmt::format("shape {} of {} elements cannot become {} of {}",
+                              shape_text(x.shape()), x.numel(), shape_text(shape), known));
   }
   if (std::ranges::equal(shape, x.shape())) return x;
   return make(Op::RESHAPE, x.dtype(), {x, dims(shape)});
@@ -69,12 +73,14 @@ UOp TensorOps::reshape(UOp x, Ints shape) {
 UOp TensorOps::permute(UOp x, const Ints& axes) {
   if (!x) return {};
   const size_t rank = x.shape().size();
-  if (axes.size() != rank) return refuse(fmt::format("{} axes for shape {}", axes.size(), shape_text(x.shape())));
+  if (axes.size() != rank)
+    return refuse(fmt::format("{} axes for shape {}", axes.size(), shape_text(x.shape())));
   Ints out;
   for (int64_t a : axes) {
     const auto d = dim_of(a, rank);
     if (!d) return refuse(no_axis(a, rank));
-    if (std::ranges::find(out, static_cast<int64_t>(*d)) != out.end()) return refuse(fmt::format("axis {} is given twice", a));
+    if (std::ranges::find(out, static_cast<int64_t>(*d)) != out.end())
+      return refuse(fmt::format("axis {} is given twice", a));
     out.push_back(static_cast<int64_t>(*d));
   }
   if (std::ranges::is_sorted(out)) return x;
@@ -95,7 +101,10 @@ UOp TensorOps::transpose(UOp x, int64_t i, int64_t j) {
 UOp TensorOps::expand(UOp x, const Ints& shape) {
   if (!x || !sized(shape)) return {};
   const auto old = x.shape();
-  const auto fail = [&] { return refuse(fmt::format("shape {} does not expand to {}", shape_text(old), shape_text(shape))); };
+  const auto fail = [&] {
+    return refuse(
+        fmt::format("shape {} does not expand to {}", shape_text(old), shape_text(shape)));
+  };
   if (shape.size() < old.size()) return fail();
   const size_t added = shape.size() - old.size();
   // Dims that are new or grow from 1 are dropped, prepended at full size, and moved into place.
@@ -122,7 +131,8 @@ UOp TensorOps::squeeze(UOp x, const Ints& axes) {
   for (size_t i = 0; i < x.shape().size(); i++) {
     const bool drop = std::ranges::find(*ds, i) != ds->end();
     if (drop && x.shape()[i] != 1)
-      return refuse(fmt::format("axis {} of shape {} is {}, not 1", i, shape_text(x.shape()), x.shape()[i]));
+      return refuse(
+          fmt::format("axis {} of shape {} is {}, not 1", i, shape_text(x.shape()), x.shape()[i]));
     if (!drop) shape.push_back(x.shape()[i]);
   }
   return reshape(x, shape);
@@ -148,11 +158,13 @@ UOp TensorOps::pad(UOp x, const Ints& before, const Ints& after, UOp value) {
   if (!x || !value) return {};
   const size_t rank = x.shape().size();
   if (before.size() != rank || after.size() != rank)
-    return refuse(fmt::format("{} pairs of padding for shape {}", before.size(), shape_text(x.shape())));
+    return refuse(
+        fmt::format("{} pairs of padding for shape {}", before.size(), shape_text(x.shape())));
   Ints shape;
   bool any = false;
   for (size_t i = 0; i < rank; i++) {
-    if (before[i] < 0 || after[i] < 0) return refuse(fmt::format("padding [{}, {}] is negative", before[i], after[i]));
+    if (before[i] < 0 || after[i] < 0)
+      return refuse(fmt::format("padding [{}, {}] is negative", before[i], after[i]));
     int64_t n = x.shape()[i];
     if (__builtin_add_overflow(n, before[i], &n) || __builtin_add_overflow(n, after[i], &n))
       return refuse("padding does not fit 64 bits");
@@ -161,7 +173,9 @@ UOp TensorOps::pad(UOp x, const Ints& before, const Ints& after, UOp value) {
   }
   if (!sized(shape)) return {};
   if (!any) return x;
-  const auto padded = [&](UOp u) { return make(Op::PAD, u.dtype(), {u, dims(before), dims(shape)}); };
+  const auto padded = [&](UOp u) {
+    return make(Op::PAD, u.dtype(), {u, dims(before), dims(shape)});
+  };
   const UOp zeros = padded(x);
   if (value.is_const(0)) return zeros;
   if (!value.shape().empty()) return refuse("the padding value is no scalar");
@@ -185,7 +199,8 @@ UOp TensorOps::stride(UOp x, size_t axis, int64_t step) {
   if (step < 0) x = flip(x, {static_cast<int64_t>(axis)});
   const int64_t n = x.shape()[axis];
   // A step longer than the axis takes one element; so does the axis's length.
-  step = std::min(step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step, std::max<int64_t>(n, 1));
+  step =
+      std::min(step < 0 ? (step == INT64_MIN ? INT64_MAX : -step) : step, std::max<int64_t>(n, 1));
   if (step == 1) return x;
   // Cut into rows of `step` elements, of which the first is kept.
   const int64_t rows = (n + step - 1) / step;
@@ -226,7 +241,8 @@ UOp TensorOps::concat(const std::vector<UOp>& parts, int64_t axis) {
     bool fits = p.shape().size() == rank;
     for (size_t i = 0; fits && i < rank; i++) fits = i == *d || p.shape()[i] == parts[0].shape()[i];
     if (!fits)
-      return refuse(fmt::format("shapes {} and {} do not join along axis {}", shape_text(parts[0].shape()), shape_text(p.shape()), axis));
+      return refuse(fmt::format("shapes {} and {} do not join along axis {}",
+                                shape_text(parts[0].shape()), shape_text(p.shape()), axis));
     total += p.shape()[*d];
   }
   // Each part padded to full size, selected where its ones are: exact also for -0.0 and NaN.
@@ -252,7 +268,8 @@ UOp TensorOps::stack(const std::vector<UOp>& parts, int64_t axis) {
   for (UOp p : parts) {
     if (!p) return {};
     if (!std::ranges::equal(p.shape(), parts[0].shape()))
-      return refuse(fmt::format("shapes {} and {} do not stack", shape_text(parts[0].shape()), shape_text(p.shape())));
+      return refuse(fmt::format("shapes {} and {} do not stack", shape_text(parts[0].shape()),
+                                shape_text(p.shape())));
     rows.push_back(unsqueeze(p, {axis}));
   }
   return concat(rows, axis);
@@ -264,7 +281,9 @@ std::vector<UOp> TensorOps::split(UOp x, int64_t n, int64_t axis) {
   if (!d) return refuse(no_axis(axis, x.shape().size())), std::vector<UOp>{};
   const int64_t size = x.shape()[*d];
   if (n < 1 || size % n != 0)
-    return refuse(fmt::format("axis {} of shape {} does not split into {} equal parts", axis, shape_text(x.shape()), n)), std::vector<UOp>{};
+    return refuse(fmt::format("axis {} of shape {} does not split into {} equal parts", axis,
+                              shape_text(x.shape()), n)),
+           std::vector<UOp>{};
   std::vector<UOp> out;
   Ints begin(x.shape().size(), 0), end = shape_of(x);
   for (int64_t i = 0; i < n; i++) {
@@ -287,7 +306,8 @@ UOp TensorOps::band(UOp x, int64_t k, bool lower) {
   if (r == 0 || c == 0) return x;
   // mask[i, j] = (j - i >= first): row i of a repeated pattern, each row skewed by one more place.
   const int64_t width = r + c;
-  const int64_t first = std::clamp<int64_t>(lower ? (k == INT64_MAX ? k : k + 1) : k, -width, width);
+  const int64_t first =
+      std::clamp<int64_t>(lower ? (k == INT64_MAX ? k : k + 1) : k, -width, width);
   const int64_t zeros = std::clamp<int64_t>(first + r - 1, 0, width);
   UOp mask = full({width - zeros}, bool_const(true));
   mask = pad(mask, {zeros}, {0}, weak(int64_t{0}));

@@ -15,7 +15,8 @@ DType result_of(DType t) { return is_float(t) ? t : accumulator(t); }
 
 }  // namespace
 
-UOp TensorOps::reduce_to(Op op, UOp x, const Axes& axes, bool keepdims, DType accumulate, DType result) {
+UOp TensorOps::reduce_to(Op op, UOp x, const Axes& axes, bool keepdims, DType accumulate,
+                         DType result) {
   const auto ds = resolve(x, axes);
   if (!ds) return {};
   const auto shape = x.shape();

@@ -1,10 +1,10 @@
-// Functions that build the tensor graph: NumPy shapes and broadcasting, dtypes by the promotion lattice,
-// everything composed of the IR's primitive ops (engine.md 1: EXPAND only prepends dims, size-1 broadcast
-// is implicit in elementwise ops, REDUCE drops leading dims).
-// A refusal (shapes that do not fit, an axis out of range) is a value: the function returns a null UOp and
-// the first reason is kept until take_error(). Null operands give null results, so that composites need no
-// checks. Nodes live in the current Arena. Weak scalar constants (iconst, fconst of weak type) take the
-// dtype of their peer. Not thread safe; cheap to create.
+// Functions that build the tensor graph: NumPy shapes and broadcasting, dtypes by the promotion
+// lattice, everything composed of the IR's primitive ops (engine.md 1: EXPAND only prepends dims,
+// size-1 broadcast is implicit in elementwise ops, REDUCE drops leading dims). A refusal (shapes
+// that do not fit, an axis out of range) is a value: the function returns a null UOp and the first
+// reason is kept until take_error(). Null operands give null results, so that composites need no
+// checks. Nodes live in the current Arena. Weak scalar constants (iconst, fconst of weak type) take
+// the dtype of their peer. Not thread safe; cheap to create.
 #pragma once
 #include <optional>
 #include <span>
@@ -27,9 +27,9 @@ class TensorOps {
   UOp add(UOp a, UOp b);
   UOp sub(UOp a, UOp b);
   UOp mul(UOp a, UOp b);
-  UOp div(UOp a, UOp b);       // integers give f32
-  UOp floordiv(UOp a, UOp b);  // integers
-  UOp mod(UOp a, UOp b);       // integers; the sign of b
+  UOp div(UOp a, UOp b);             // integers give f32
+  UOp floordiv(UOp a, UOp b);        // integers
+  UOp mod(UOp a, UOp b);             // integers; the sign of b
   UOp bitwise(Op op, UOp a, UOp b);  // AND, OR, XOR of integers or bools
   UOp invert(UOp a);
   UOp neg(UOp a);
@@ -48,7 +48,8 @@ class TensorOps {
   UOp abs(UOp x);
   UOp sign(UOp x);
 
-  // Mathematics (math.cpp). Integers give f32; f16, bf16 and fp8 compute in f32 and are rounded once.
+  // Mathematics (math.cpp). Integers give f32; f16, bf16 and fp8 compute in f32 and are rounded
+  // once.
   UOp exp(UOp x);
   UOp exp2(UOp x);
   UOp log(UOp x);
@@ -78,7 +79,7 @@ class TensorOps {
   UOp unsqueeze(UOp x, const Ints& axes);
   UOp pad(UOp x, const Ints& before, const Ints& after, UOp value);
   UOp shrink(UOp x, const Ints& begin, const Ints& end);  // 0 <= begin <= end <= dim
-  UOp stride(UOp x, size_t axis, int64_t step);           // every step-th from the first, or from the last
+  UOp stride(UOp x, size_t axis, int64_t step);  // every step-th from the first, or from the last
   UOp flip(UOp x, const Ints& axes);
   UOp concat(const std::vector<UOp>& parts, int64_t axis);
   UOp stack(const std::vector<UOp>& parts, int64_t axis);
@@ -87,8 +88,9 @@ class TensorOps {
   UOp band(UOp x, int64_t k, bool lower);  // tril, triu
   UOp contiguous(UOp x);
 
-  // Reductions (reduce.cpp). `axes` empty and `all` unset reduces nothing. Sums and products of small
-  // floats accumulate in f32 and return the input type; of bools and small integers in and as i32.
+  // Reductions (reduce.cpp). `axes` empty and `all` unset reduces nothing. Sums and products of
+  // small floats accumulate in f32 and return the input type; of bools and small integers in and as
+  // i32.
   struct Axes {
     Ints list;
     bool all = false;
@@ -106,10 +108,13 @@ class TensorOps {
   UOp matmul(UOp a, UOp b);
   UOp softmax(UOp x, const Axes& axes);
   UOp log_softmax(UOp x, const Axes& axes);
-  UOp layer_norm(UOp x, std::optional<UOp> weight, std::optional<UOp> bias, const Axes& axes, double eps);
+  UOp layer_norm(UOp x, std::optional<UOp> weight, std::optional<UOp> bias, const Axes& axes,
+                 double eps);
   UOp rms_norm(UOp x, std::optional<UOp> weight, const Axes& axes, double eps);
-  UOp batch_norm(UOp x, UOp mean, UOp var, std::optional<UOp> weight, std::optional<UOp> bias, double eps);
-  UOp attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> mask, std::optional<double> scale);
+  UOp batch_norm(UOp x, UOp mean, UOp var, std::optional<UOp> weight, std::optional<UOp> bias,
+                 double eps);
+  UOp attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> mask,
+                std::optional<double> scale);
 
   /// The type a value of weak type is stored as; other types are themselves.
   static DType concrete(DType t);
@@ -118,9 +123,9 @@ class TensorOps {
   UOp to(UOp x, DType t);
   UOp weak(double v) const { return fconst(v, DType::WeakFloat); }
   UOp weak(int64_t v) const { return iconst(v); }
-  bool promote(UOp& a, UOp& b);                          // to their join; false when refused
-  bool same_shapes(std::initializer_list<UOp> operands); // that they broadcast
-  bool sized(const Ints& shape);                         // that the result is not absurdly large
+  bool promote(UOp& a, UOp& b);                           // to their join; false when refused
+  bool same_shapes(std::initializer_list<UOp> operands);  // that they broadcast
+  bool sized(const Ints& shape);                          // that the result is not absurdly large
   UOp binary(Op op, UOp a, UOp b);
   UOp unary(Op op, UOp x);
   template <class F>

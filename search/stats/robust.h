@@ -1,5 +1,6 @@
 // Robust estimators over small samples. Pure functions: no clock, no state, thread safe.
-// Values are anything additive (log ratios, ns); NaN in gives NaN out, no value is dropped silently.
+// Values are anything additive (log ratios, ns); NaN in gives NaN out, no value is dropped
+// silently.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -15,8 +16,8 @@ size_t trim_count(size_t n);
 /// Mean of the values left after the trim; NaN for an empty span.
 double trimmed_mean(std::span<const double> values);
 
-/// Standard error of the trimmed mean (Yuen): sd(winsorised) * sqrt(n-1) / sqrt(h (h-1)), h = n - 2g.
-/// NaN where fewer than two values are left.
+/// Standard error of the trimmed mean (Yuen): sd(winsorised) * sqrt(n-1) / sqrt(h (h-1)), h = n -
+/// 2g. NaN where fewer than two values are left.
 double trimmed_standard_error(std::span<const double> values);
 
 /// Quantile of Student's t: the x with P(T <= x) = p. `df` >= 1, 0 < p < 1; NaN otherwise.

@@ -14,8 +14,8 @@ struct Sample {
   double ns = 0;
 };
 
-/// The fastest sample of each session, by session number. Samples that are not positive and finite are no
-/// measurement and are left out; a session of only such samples is missing.
+/// The fastest sample of each session, by session number. Samples that are not positive and finite
+/// are no measurement and are left out; a session of only such samples is missing.
 std::map<int64_t, double> session_minima(std::span<const Sample> samples);
 
 /// ln(min candidate) - ln(min reference) of every session that both have, by session number.
@@ -27,8 +27,8 @@ double median_session_minimum(std::span<const Sample> samples);
 
 /// A speed-up that may be published: from fresh sessions only. gain > 1: `winner` is faster.
 struct Gain {
-  double gain = 0;     // exp of the trimmed mean of ln(baseline / winner)
-  double ci_low = 0;   // two-sided 95 %; NaN under three sessions
+  double gain = 0;    // exp of the trimmed mean of ln(baseline / winner)
+  double ci_low = 0;  // two-sided 95 %; NaN under three sessions
   double ci_high = 0;
   int sessions = 0;
 };

@@ -17,7 +17,8 @@ CompiledBlob must_compile(const std::string& ir, const IrOptions& options = {}) 
   return std::get<CompiledBlob>(r);
 }
 
-std::string error_of(const std::string& ir, const std::string& entry = "kernel", const IrOptions& options = {}) {
+std::string error_of(const std::string& ir, const std::string& entry = "kernel",
+                     const IrOptions& options = {}) {
   const auto r = compile_ir(ir, entry, options);
   const auto* e = std::get_if<CompileError>(&r);
   return e == nullptr ? "" : e->reason;
@@ -90,7 +91,8 @@ TEST(LlvmCompiler, RelocatesCallsAndTables) {
 @table = constant [4 x i64] [i64 3, i64 5, i64 7, i64 11]
 define void @helper(ptr %out, i64 %core) noinline {
   switch i64 %core, label %done [
-)" + cases + "  ]\n" + bodies + R"(
+)" + cases + "  ]\n" + bodies +
+                         R"(
 done:
   ret void
 }
@@ -124,7 +126,7 @@ struct BadIr {
 
 // clang-format off
 const BadIr kBad[] = {
-    {"syntax", "define void @kernel(ptr %b, i64 %c) {\n  %x = fadd float 1.0\n  ret void\n}", "2:22"},
+    {"syntax", "define void @kernel(ptr %b, i64 %c) {\n  %x = fadd float 1.0\n  ret void\n}", "3:3: expected ','"},
     {"not IR", "hello", "expected top-level entity"},
     {"empty", "", "no function @kernel"},
     {"wrong entry", "define void @other(ptr %b, i64 %c) { ret void }", "no function @kernel"},
@@ -148,7 +150,7 @@ const BadIr kBad[] = {
     {"absolute address", "@g = constant i64 5\n@p = constant ptr @g\ndefine void @kernel(ptr %b, i64 %c) {\n"
                          "  %x = load volatile ptr, ptr @p\n  store ptr %x, ptr %b\n  ret void\n}", "static data"},
     {"bad assembly", "define void @kernel(ptr %b, i64 %c) {\n  call void asm \"no such instruction\", \"\"()\n  ret void\n}",
-                     "invalid instruction mnemonic"},
+                     "inline asm"},
 };
 // clang-format on
 
@@ -157,7 +159,8 @@ TEST(LlvmCompiler, DefectsAreValues) {
     const std::string error = error_of(bad.ir);
     EXPECT_NE(error.find(bad.error), std::string::npos) << bad.what << ": " << error;
   }
-  EXPECT_NE(error_of(kAxpy, "kernel", {"no-such-cpu", "", false}).find("no-such-cpu"), std::string::npos);
+  EXPECT_NE(error_of(kAxpy, "kernel", {"no-such-cpu", "", false}).find("no-such-cpu"),
+            std::string::npos);
   must_compile(kAxpy);  // and it goes on
 }
 

@@ -23,7 +23,8 @@ TEST(GuardedBuffer, FindsWritesOnEitherSide) {
   auto* p = static_cast<unsigned char*>(b.data());
   std::memset(p, 0xFF, 100);
   EXPECT_EQ(b.damage(), std::nullopt);
-  for (const int64_t at : {int64_t{100}, int64_t{4095}, int64_t{4096}, int64_t{8191}, int64_t{-1}, int64_t{-4096}}) {
+  for (const int64_t at :
+       {int64_t{100}, int64_t{4095}, int64_t{4096}, int64_t{8191}, int64_t{-1}, int64_t{-4096}}) {
     p[at] ^= 1;
     EXPECT_EQ(b.damage(), at);
     b.restore_canary();

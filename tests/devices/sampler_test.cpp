@@ -12,7 +12,9 @@ namespace beamline {
 namespace {
 
 // Kernels of the tests: buffers[0] is an array of atomic counters.
-std::atomic<int64_t>* counters(void* const* buffers) { return static_cast<std::atomic<int64_t>*>(buffers[0]); }
+std::atomic<int64_t>* counters(void* const* buffers) {
+  return static_cast<std::atomic<int64_t>*>(buffers[0]);
+}
 void count_core(void* const* buffers, int64_t core) { counters(buffers)[core]++; }
 void spin_a_while(void* const* buffers, int64_t) {
   counters(buffers)[0]++;
@@ -85,7 +87,8 @@ TEST_F(SamplerTest, OneSampleASweepInRandomOrder) {
   bool moved = false;
   for (int sweep = 0; sweep < 12; sweep++) {
     std::vector<int> positions;
-    for (const auto& s : r.contestants) positions.push_back(s.positions.at(static_cast<size_t>(sweep)));
+    for (const auto& s : r.contestants)
+      positions.push_back(s.positions.at(static_cast<size_t>(sweep)));
     moved |= positions != std::vector<int>{0, 1, 2};
     std::sort(positions.begin(), positions.end());
     EXPECT_EQ(positions, (std::vector<int>{0, 1, 2}));
@@ -102,8 +105,9 @@ TEST_F(SamplerTest, OneSampleASweepInRandomOrder) {
   const SessionResult again = run({{spin_a_while, 1}, {spin_a_while, 1}, {count_core, 1}}, plan);
   EXPECT_EQ(again.contestants[0].positions, r.contestants[0].positions);
   plan.seed = 8;
-  EXPECT_NE(run({{spin_a_while, 1}, {spin_a_while, 1}, {count_core, 1}}, plan).contestants[0].positions,
-            r.contestants[0].positions);
+  EXPECT_NE(
+      run({{spin_a_while, 1}, {spin_a_while, 1}, {count_core, 1}}, plan).contestants[0].positions,
+      r.contestants[0].positions);
 }
 
 TEST_F(SamplerTest, EverySampleHasAnUntimedCallBefore) {

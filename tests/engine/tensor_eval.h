@@ -1,5 +1,5 @@
-// A plain evaluator of tensor graphs for tests: every value is a double rounded to its dtype (or a wrapped
-// integer). Slow, and independent of rangeify and everything after it.
+// A plain evaluator of tensor graphs for tests: every value is a double rounded to its dtype (or a
+// wrapped integer). Slow, and independent of rangeify and everything after it.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,8 @@ inline Ints unravel(int64_t flat, std::span<const int64_t> shape) {
 inline double element(const Tensor& t, std::span<const int64_t> at) {
   int64_t flat = 0;
   const size_t skip = at.size() - t.shape.size();
-  for (size_t i = 0; i < t.shape.size(); i++) flat = flat * t.shape[i] + (t.shape[i] == 1 ? 0 : at[i + skip]);
+  for (size_t i = 0; i < t.shape.size(); i++)
+    flat = flat * t.shape[i] + (t.shape[i] == 1 ? 0 : at[i + skip]);
   return t.data[static_cast<size_t>(flat)];
 }
 
@@ -63,7 +64,8 @@ inline double scalar(Op op, double a, double b, double c) {
   }
 }
 
-inline Tensor evaluate_node(UOp u, const std::vector<const Tensor*>& src, const std::vector<Tensor>& inputs) {
+inline Tensor evaluate_node(UOp u, const std::vector<const Tensor*>& src,
+                            const std::vector<Tensor>& inputs) {
   Tensor out{Ints(u.shape().begin(), u.shape().end()), {}};
   if (u.op() == Op::PARAM) return inputs.at(static_cast<size_t>(u.param().slot));
   const int64_t n = numel(out.shape);
@@ -73,7 +75,8 @@ inline Tensor evaluate_node(UOp u, const std::vector<const Tensor*>& src, const 
     switch (u.op()) {
       case Op::CONST: v = u.number(); break;
       case Op::RESHAPE: v = src[0]->data[static_cast<size_t>(i)]; break;
-      case Op::CONTIGUOUS: case Op::EXPAND: v = element(*src[0], std::span(at).last(src[0]->shape.size())); break;
+      case Op::CONTIGUOUS:
+      case Op::EXPAND: v = element(*src[0], std::span(at).last(src[0]->shape.size())); break;
       case Op::PERMUTE: {
         Ints in(at.size());
         for (size_t k = 0; k < at.size(); k++) in[static_cast<size_t>(u.ints()[k])] = at[k];
@@ -82,11 +85,14 @@ inline Tensor evaluate_node(UOp u, const std::vector<const Tensor*>& src, const 
       }
       case Op::FLIP: {
         Ints in = at;
-        for (int64_t a : u.ints()) in[static_cast<size_t>(a)] = out.shape[static_cast<size_t>(a)] - 1 - in[static_cast<size_t>(a)];
+        for (int64_t a : u.ints())
+          in[static_cast<size_t>(a)] =
+              out.shape[static_cast<size_t>(a)] - 1 - in[static_cast<size_t>(a)];
         v = element(*src[0], in);
         break;
       }
-      case Op::PAD: case Op::SHRINK: {
+      case Op::PAD:
+      case Op::SHRINK: {
         Ints in = at;
         bool inside = true;
         for (size_t k = 0; k < at.size(); k++) {

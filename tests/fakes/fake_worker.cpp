@@ -1,5 +1,5 @@
-// A helper that misbehaves. Argument: how to start ("ok" by default). Requests {"do": what} say how to
-// answer. Talks the protocol by hand, so that it can break it.
+// A helper that misbehaves. Argument: how to start ("ok" by default). Requests {"do": what} say how
+// to answer. Talks the protocol by hand, so that it can break it.
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,7 +35,9 @@ void send_bytes(const std::string& bytes) {
 
 Frame behave(const Frame& request) {
   const std::string what = request.header.value("do", "echo");
-  Frame answer{{{"kind", "answer"}, {"n", request.header.value("n", 0)}, {"pid", getpid()}}, request.payload};
+  Frame answer{{{"kind", "answer"}, {"n", request.header.value("n", 0)}, {"pid", getpid()}},
+               request.payload};
+  answer.header["seq"] = request.header.value("seq", 0);
   if (what == "hang") hang();
   if (what == "spin") {
     for (;;) asm volatile("");
@@ -77,7 +79,7 @@ Frame behave(const Frame& request) {
     std::fprintf(stderr, "the last words\n");
     if (request.header.value("then", "") == "crash") _exit(3);
   }
-  if (what == "close") close(helper_fd), hang();
+  if (what == "close") shutdown(helper_fd, SHUT_WR), hang();
   if (what == "child") {  // a grandchild in the same group, which outlives its parent if it may
     const pid_t child = fork();
     if (child == 0) {
@@ -86,7 +88,8 @@ Frame behave(const Frame& request) {
     }
     answer.header["child"] = child;
   }
-  if (what == "sleep") std::this_thread::sleep_for(std::chrono::milliseconds(request.header.value("ms", 0)));
+  if (what == "sleep")
+    std::this_thread::sleep_for(std::chrono::milliseconds(request.header.value("ms", 0)));
   return answer;
 }
 

@@ -9,7 +9,9 @@
 namespace beamline {
 namespace {
 
-Frame sample_frame() { return {{{"kind", "x"}, {"n", 5}, {"text", "höhe"}}, std::string("\0\1\2", 3)}; }
+Frame sample_frame() {
+  return {{{"kind", "x"}, {"n", 5}, {"text", "höhe"}}, std::string("\0\1\2", 3)};
+}
 
 // All frames in `bytes`, fed in pieces of `step`; the error text if it ends in one.
 std::pair<std::vector<Frame>, std::string> decode(std::string_view bytes, size_t step) {
@@ -31,7 +33,8 @@ std::pair<std::vector<Frame>, std::string> decode(std::string_view bytes, size_t
 }
 
 TEST(Protocol, FramesComeBackInAnyPieces) {
-  const std::string bytes = encode_frame(sample_frame()) + encode_frame({}) + encode_frame(sample_frame());
+  const std::string bytes =
+      encode_frame(sample_frame()) + encode_frame({}) + encode_frame(sample_frame());
   for (size_t step = 1; step <= bytes.size(); step++) {
     const auto [frames, error] = decode(bytes, step);
     ASSERT_EQ(frames.size(), 3u) << step;
@@ -87,8 +90,10 @@ TEST(Protocol, RandomBytesNeverThrow) {
     std::string bytes = round % 2 ? good : "";
     for (uint64_t n = random() % 40; n > 0; n--) {
       const size_t at = random() % (bytes.size() + 1);
-      if (random() % 3 == 0 && at < bytes.size()) bytes.erase(at, random() % 5);
-      else bytes.insert(at, 1, static_cast<char>(random()));
+      if (random() % 3 == 0 && at < bytes.size())
+        bytes.erase(at, random() % 5);
+      else
+        bytes.insert(at, 1, static_cast<char>(random()));
     }
     const auto [frames, error] = decode(bytes, 1 + random() % 64);
     for (const Frame& f : frames) {
@@ -118,7 +123,8 @@ M through(const M& m) {
 SetupRequest sample_setup() {
   SetupRequest m;
   BufferSpec out, in;
-  out.dtype = "f32", out.elements = 2, out.role = "out", out.expected.bytes = "12345678", out.rtol = 1e-5;
+  out.dtype = "f32", out.elements = 2, out.role = "out", out.expected.bytes = "12345678",
+  out.rtol = 1e-5;
   in.dtype = "i8", in.elements = 3, in.init.path = "/tmp/x";
   m.buffers = {out, in};
   m.pus = {1, 3};
@@ -170,9 +176,11 @@ TEST(Messages, AHelpersErrorIsAReply) {
 }
 
 // Replaces, one at a time, every value in the header by values of other types.
-void mutate(const nlohmann::json& whole, const nlohmann::json::json_pointer& at, const std::function<void(const nlohmann::json&)>& f) {
-  for (const nlohmann::json& v : {nlohmann::json(nullptr), nlohmann::json("text"), nlohmann::json(-1), nlohmann::json(1e300),
-                                  nlohmann::json::array({1, "x"}), nlohmann::json::object({{"path", 3}})}) {
+void mutate(const nlohmann::json& whole, const nlohmann::json::json_pointer& at,
+            const std::function<void(const nlohmann::json&)>& f) {
+  for (const nlohmann::json& v :
+       {nlohmann::json(nullptr), nlohmann::json("text"), nlohmann::json(-1), nlohmann::json(1e300),
+        nlohmann::json::array({1, "x"}), nlohmann::json::object({{"path", 3}})}) {
     nlohmann::json changed = whole;
     changed[at] = v;
     f(changed);

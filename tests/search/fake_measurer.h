@@ -19,15 +19,15 @@ class FakeMeasurer final : public Measurer {
   explicit FakeMeasurer(uint64_t noise_seed = 1) : random_(noise_seed) {}
 
   // What the world is like.
-  std::map<std::string, double> ns;                 // by opts; others take `default_ns`
+  std::map<std::string, double> ns;  // by opts; others take `default_ns`
   double default_ns = 1e5;
-  std::map<std::string, std::string> code;          // by opts; others have code of their own
+  std::map<std::string, std::string> code;  // by opts; others have code of their own
   std::map<std::string, Outcome> compile_fault, check_fault, second_input_fault;
-  std::map<std::string, int> crash_in_session;      // by opts: crashes in its n-th session from 1
+  std::map<std::string, int> crash_in_session;  // by opts: crashes in its n-th session from 1
   std::map<std::string, double> error_share;
-  int references_broken = 0;                        // checks that find everyone wrong
-  double noise = 0;                                 // sd of the session level of each contestant
-  double control_drift = 0;                         // the second handle of a program reads slower
+  int references_broken = 0;  // checks that find everyone wrong
+  double noise = 0;           // sd of the session level of each contestant
+  double control_drift = 0;   // the second handle of a program reads slower
   double compile_s = 0.01;
 
   // What happened.
@@ -41,7 +41,10 @@ class FakeMeasurer final : public Measurer {
     std::vector<Compiled> out;
     for (const Candidate& c : candidates) {
       now += compile_s;
-      Compiled r{.error = {}, .opts = c.opts, .code_hash = {}, .source_hash = "s" + c.opts,
+      Compiled r{.error = {},
+                 .opts = c.opts,
+                 .code_hash = {},
+                 .source_hash = "s" + c.opts,
                  .compile_ms = 10};
       if (auto it = compile_fault.find(c.opts); it != compile_fault.end()) {
         r.outcome = it->second;
@@ -62,7 +65,7 @@ class FakeMeasurer final : public Measurer {
     ++checks;
     for (int p : programs) {
       const std::string& opts = opts_of[static_cast<size_t>(p)];
-      Checked r{.error = {}, .call_ns = time_of(opts)};
+      Checked r{.error = {}, .call_ns = time_of(opts), .output_hash = "out"};
       if (auto e = error_share.find(opts); e != error_share.end()) r.error_share = e->second;
       auto& faults = input_set == 0 ? check_fault : second_input_fault;
       if (auto it = faults.find(opts); it != faults.end()) r.outcome = it->second;

@@ -64,7 +64,7 @@ TEST_F(FinalsTest, ConfirmationUsesSeveralProcesses) {
   SearchResult r;
   run_finals(field, {.heuristic = 0, .unoptimised = -1, .stored = -1}, {1, 0}, settings,
              measurer.now + 10, r);
-  EXPECT_GE(measurer.passes, 5);  // two of the selection, three of the confirmation
+  EXPECT_GE(measurer.passes, 5);         // two of the selection, three of the confirmation
   EXPECT_EQ(measurer.sessions, 5 + 20);  // h is 10 % behind: no further selection sessions
 }
 

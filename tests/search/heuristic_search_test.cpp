@@ -100,10 +100,13 @@ TEST_F(HeuristicSearchTest, StoredBestIsKeptUnlessClearlyBeaten) {
 }
 
 TEST_F(HeuristicSearchTest, FaultsAreOutcomesAndTheSearchGoesOn) {
-  measurer.compile_fault = {{"UNROLL:0:1", Outcome::CompileError}, {"UNROLL:0:2", Outcome::Rejected},
+  measurer.compile_fault = {{"UNROLL:0:1", Outcome::CompileError},
+                            {"UNROLL:0:2", Outcome::Rejected},
                             {"UNROLL:0:3", Outcome::Timeout}};
-  measurer.check_fault = {{"UNROLL:0:4", Outcome::WrongResult}, {"UNROLL:0:5", Outcome::Crashed},
-                          {"UNROLL:0:6", Outcome::Timeout}, {"UNROLL:0:7", Outcome::LaunchError}};
+  measurer.check_fault = {{"UNROLL:0:4", Outcome::WrongResult},
+                          {"UNROLL:0:5", Outcome::Crashed},
+                          {"UNROLL:0:6", Outcome::Timeout},
+                          {"UNROLL:0:7", Outcome::LaunchError}};
   // Wrong ones are fast: the temptation.
   for (const auto& [opts, outcome] : measurer.check_fault) measurer.ns[opts] = 1;
   measurer.ns["UNROLL:0:13"] = 0.8e5;
@@ -137,7 +140,8 @@ TEST_F(HeuristicSearchTest, FlakyCandidateCrashesLaterAndIsOut) {
     EXPECT_EQ(r.status, SearchStatus::Tuned);
     EXPECT_EQ(r.opts, "UNROLL:0:14") << session;
     bool crashed = false;
-    for (const Trial& t : seen.trials) crashed |= t.opts == "UNROLL:0:13" && t.outcome == Outcome::Crashed;
+    for (const Trial& t : seen.trials)
+      crashed |= t.opts == "UNROLL:0:13" && t.outcome == Outcome::Crashed;
     EXPECT_TRUE(crashed) << session;
   }
 }
@@ -220,7 +224,8 @@ TEST_F(HeuristicSearchTest, BrokenHeuristicAndUnoptimisedDoNotMatter) {
 
 TEST_F(HeuristicSearchTest, PlantedFaultsAreTrials) {
   task.planted = {{"plant:wrong", "ir"}, {"plant:crash", "ir"}, {"plant:hang", "ir"}};
-  measurer.check_fault = {{"plant:wrong", Outcome::WrongResult}, {"plant:crash", Outcome::Crashed},
+  measurer.check_fault = {{"plant:wrong", Outcome::WrongResult},
+                          {"plant:crash", Outcome::Crashed},
                           {"plant:hang", Outcome::Timeout}};
   SearchResult r = run();
   EXPECT_EQ(r.status, SearchStatus::Tuned);
@@ -299,7 +304,7 @@ TEST_F(HeuristicSearchTest, OnNoiseTheWinnerIsNeverClearlyWorse) {
     Recorder seen;
     SearchResult r = HeuristicSearch().run(task, m, seen);
     ASSERT_EQ(r.status, SearchStatus::Tuned);
-    EXPECT_LE(m.time_of(r.opts), 1e5) << seed << " " << r.opts;        // never worse than the heuristic
+    EXPECT_LE(m.time_of(r.opts), 1e5) << seed << " " << r.opts;  // never worse than the heuristic
     EXPECT_LE(m.time_of(r.opts), 0.9e5 * 1.06) << seed << " " << r.opts;  // near the best
   }
 }

@@ -10,7 +10,9 @@
 namespace beamline::stats {
 namespace {
 
-std::vector<double> constant(double ratio, size_t n) { return std::vector<double>(n, std::log(ratio)); }
+std::vector<double> constant(double ratio, size_t n) {
+  return std::vector<double>(n, std::log(ratio));
+}
 
 std::vector<double> joined(std::vector<double> a, const std::vector<double>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -95,8 +97,8 @@ TEST(Verdict, TheLaterLookDecidesWhatTheFirstCannot) {
   EXPECT_EQ(v.sessions_used, 10 + 20);
 }
 
-// Session ratios as a shared machine gives them: a drifting level that both contestants share only in
-// part (AR(1), 0.6) and one-sided spikes on a tenth of the sessions.
+// Session ratios as a shared machine gives them: a drifting level that both contestants share only
+// in part (AR(1), 0.6) and one-sided spikes on a tenth of the sessions.
 class Noise {
  public:
   explicit Noise(uint64_t seed) : random_(seed) {}

@@ -1,4 +1,5 @@
-// Workload files: every mistake with its place, expansion, names, overrides, selection, content hashes.
+// Workload files: every mistake with its place, expansion, names, overrides, selection, content
+// hashes.
 #include "workloads/workload_file.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ std::vector<WorkloadError> mistakes(const std::string& text) {
   return errors.empty() ? check(all) : errors;
 }
 
-const std::string head = "[[workload]]\nname = \"w\"\n";                         // lines 1, 2
+const std::string head = "[[workload]]\nname = \"w\"\n";                           // lines 1, 2
 const std::string tail = "inputs = { x = \"f32[4]\" }\ncompute = \"return x\"\n";  // needs no more
 
 struct Mistake {
@@ -39,7 +40,7 @@ const Mistake file_mistakes[] = {
     // TOML itself
     {"[[workload]\n", 1, 12, "", ""},
     {"[[workload]]\nname = \"w\nx", 2, 10, "", ""},
-    {"[[workload]]\nname = \"w\"\nname = \"v\"\n", 3, 1, "", ""},
+    {"[[workload]]\nname = \"w\"\nname = \"v\"\n", 3, 8, "cannot redefine", ""},
     {"", 1, 1, "no workload", "at least one [[workload]]"},
     {"\xff\xfe", 1, 1, "", ""},
     // top level
@@ -134,7 +135,8 @@ TEST(WorkloadFile, MistakesHavePlaces) {
     ASSERT_FALSE(errors.empty()) << m.text;
     const WorkloadError& e = errors[0];
     EXPECT_EQ(e.file, "w.toml");
-    EXPECT_EQ((SourcePos{e.line, e.column}), (SourcePos{m.line, m.column})) << m.text << "\n" << to_string(e);
+    EXPECT_EQ((SourcePos{e.line, e.column}), (SourcePos{m.line, m.column})) << m.text << "\n"
+                                                                            << to_string(e);
     EXPECT_NE(e.message.find(m.message), std::string::npos) << m.text << "\n" << to_string(e);
     EXPECT_NE(e.expected.find(m.expected), std::string::npos) << m.text << "\n" << to_string(e);
     EXPECT_FALSE(e.message.empty());
@@ -143,9 +145,11 @@ TEST(WorkloadFile, MistakesHavePlaces) {
 
 TEST(WorkloadFile, ReportsAllMistakesInOrder) {
   const std::vector<WorkloadError> e = mistakes(
-      "[[workload]]\nname = \"w\"\nwieght = 1\nrepeat = 0\ninputs = { x = \"f99\" }\ncompute = \"return x +\"\nmath = 1\n");
+      "[[workload]]\nname = \"w\"\nwieght = 1\nrepeat = 0\ninputs = { x = \"f99\" }\ncompute = "
+      "\"return x +\"\nmath = 1\n");
   ASSERT_EQ(e.size(), 5U);
-  for (size_t i = 0; i < e.size(); i++) EXPECT_EQ(e[i].line, static_cast<int>(i) + 3) << to_string(e[i]);
+  for (size_t i = 0; i < e.size(); i++)
+    EXPECT_EQ(e[i].line, static_cast<int>(i) + 3) << to_string(e[i]);
   EXPECT_EQ(e[0].field, "w.wieght");
   EXPECT_EQ(to_string(e[1]), "w.toml:4:10: w.repeat: 'repeat' is 0 (expected an integer >= 1)");
 }
@@ -155,7 +159,8 @@ WorkloadDef only(const std::string& text) {
   EXPECT_TRUE(f.errors.empty()) << (f.errors.empty() ? "" : to_string(f.errors[0]));
   return f.workloads.at(0);
 }
-std::vector<std::string> names_of(const std::string& text, const std::vector<ParamOverride>& overrides = {}) {
+std::vector<std::string> names_of(const std::string& text,
+                                  const std::vector<ParamOverride>& overrides = {}) {
   std::vector<WorkloadError> errors;
   std::vector<std::string> names;
   for (const Instance& in : expand(only(text), overrides, errors)) names.push_back(in.name);
@@ -171,17 +176,23 @@ TEST(WorkloadFile, ExpandsInFileOrder) {
   EXPECT_EQ(names_of(head + tail + "params = { Z = [3, 1], A = [7, 8] }\n"),
             (Names{"w/Z=3,A=7", "w/Z=3,A=8", "w/Z=1,A=7", "w/Z=1,A=8"}));
   EXPECT_EQ(names_of(head + tail + "[workload.params]\nb = -2\na = [1]\n"), Names{"w/b=-2,a=1"});
-  EXPECT_EQ(names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], K = 9, N = [4, 4] }\n"),
-            (Names{"w/M=1,K=9,N=4", "w/M=2,K=9,N=4"}));
-  EXPECT_EQ(names_of(head + tail + "params = { M = [1, 2], N = [4, 5] }\n", {{"M", {6}}, {"Q", {1}}}),
-            (Names{"w/M=6,N=4", "w/M=6,N=5"}));
-  EXPECT_EQ(names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], N = [4, 5] }\n", {{"N", {7}}}),
+  EXPECT_EQ(
+      names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], K = 9, N = [4, 4] }\n"),
+      (Names{"w/M=1,K=9,N=4", "w/M=2,K=9,N=4"}));
+  EXPECT_EQ(
+      names_of(head + tail + "params = { M = [1, 2], N = [4, 5] }\n", {{"M", {6}}, {"Q", {1}}}),
+      (Names{"w/M=6,N=4", "w/M=6,N=5"}));
+  EXPECT_EQ(names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], N = [4, 5] }\n",
+                     {{"N", {7}}}),
             (Names{"w/M=1,N=7", "w/M=2,N=7"}));
-  EXPECT_EQ(names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], N = [4, 5] }\n", {{"N", {7, 8, 9}}}),
-            Names{"w.toml:6:24: w.params.N: 3 values beside 2 (expected arrays of one length with expand = \"zip\")"});
+  EXPECT_EQ(names_of(head + tail + "expand = \"zip\"\nparams = { M = [1, 2], N = [4, 5] }\n",
+                     {{"N", {7, 8, 9}}}),
+            Names{"w.toml:6:24: w.params.N: 3 values beside 2 (expected arrays of one length with "
+                  "expand = \"zip\")"});
   std::string many = "params = { ";
   for (char c = 'a'; c < 'o'; c++) many += std::string(c == 'a' ? "" : ", ") + c + " = [1, 2]";
-  EXPECT_NE(names_of(head + tail + many + " }\n").at(0).find("too many instances"), std::string::npos);
+  EXPECT_NE(names_of(head + tail + many + " }\n").at(0).find("too many instances"),
+            std::string::npos);
 }
 
 TEST(WorkloadFile, ReadsEveryField) {
@@ -228,12 +239,16 @@ TEST(WorkloadFile, ContentHash) {
     std::vector<WorkloadError> errors;
     return expand(only(text), {}, errors).at(0).content_hash;
   };
-  const auto make = [&](const char* name, const char* input, const char* compute, const char* rest) {
-    return hash(std::string("[[workload]]\nname = \"") + name + "\"\nparams = { M = 4 }\ninputs = { x = \"" + input + "\" }\ncompute = '''" + compute + "'''\n" + rest);
+  const auto make = [&](const char* name, const char* input, const char* compute,
+                        const char* rest) {
+    return hash(std::string("[[workload]]\nname = \"") + name +
+                "\"\nparams = { M = 4 }\ninputs = { x = \"" + input + "\" }\ncompute = '''" +
+                compute + "'''\n" + rest);
   };
   const std::string base = make("a", "f32[M]", "return x*2", "");
   EXPECT_EQ(base.size(), 64U);
-  EXPECT_EQ(base, make("b", "f32[4]", "\n# other words\nreturn ( x * 2 )\n", "weight = 7\nrepeat = 2\ntags = [\"t\"]\ntolerance = 0.1\n"));
+  EXPECT_EQ(base, make("b", "f32[4]", "\n# other words\nreturn ( x * 2 )\n",
+                       "weight = 7\nrepeat = 2\ntags = [\"t\"]\ntolerance = 0.1\n"));
   EXPECT_NE(base, make("a", "f16[M]", "return x*2", ""));
   EXPECT_NE(base, make("a", "f32[M + 1]", "return x*2", ""));
   EXPECT_NE(base, make("a", "f32[M]", "return x*3", ""));
@@ -246,23 +261,28 @@ TEST(WorkloadFile, ParamOverrides) {
   ASSERT_TRUE(std::holds_alternative<ParamOverride>(good));
   EXPECT_EQ(std::get<ParamOverride>(good).name, "M");
   EXPECT_EQ(std::get<ParamOverride>(good).values, (std::vector<int64_t>{128, -4}));
-  for (const char* bad : {"", "M", "=3", "M=", "M=1,", "M=1.5", "M=x", "a b=1", "M=9223372036854775808"})
+  for (const char* bad :
+       {"", "M", "=3", "M=", "M=1,", "M=1.5", "M=x", "a b=1", "M=9223372036854775808"})
     EXPECT_TRUE(std::holds_alternative<std::string>(parse_param_override(bad))) << bad;
-  EXPECT_NE(std::get<std::string>(parse_param_override("M=1,x")).find("column 5"), std::string::npos);
+  EXPECT_NE(std::get<std::string>(parse_param_override("M=1,x")).find("column 5"),
+            std::string::npos);
 }
 
 class SelectionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = std::filesystem::temp_directory_path() / ("beamline_workloads_" + std::to_string(getpid()) + "_" +
-                                                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ = std::filesystem::temp_directory_path() /
+           ("beamline_workloads_" + std::to_string(getpid()) + "_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(dir_ / "sub");
     write("a.toml", head + tail + "params = { M = [1, 2], N = [10, 20] }\n");
     write("sub/b.toml", "[[workload]]\nname = \"v\"\n" + tail);
     write("note.txt", "no workload");
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
-  void write(const std::string& name, const std::string& text) { std::ofstream(dir_ / name) << text; }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+  }
   std::string path(const std::string& name) const { return (dir_ / name).string(); }
   static Names names(const Selection& s) {
     Names out;
@@ -275,22 +295,27 @@ class SelectionTest : public ::testing::Test {
 
 TEST_F(SelectionTest, FilesDirectoriesGlobs) {
   EXPECT_EQ(names(select({path("sub/b.toml")})), Names{"v"});
-  EXPECT_EQ(names(select({dir_.string()})), (Names{"w/M=1,N=10", "w/M=1,N=20", "w/M=2,N=10", "w/M=2,N=20", "v"}));
+  EXPECT_EQ(names(select({dir_.string()})),
+            (Names{"w/M=1,N=10", "w/M=1,N=20", "w/M=2,N=10", "w/M=2,N=20", "v"}));
   EXPECT_EQ(names(select({path("a.toml") + ":w/M=2*"})), (Names{"w/M=2,N=10", "w/M=2,N=20"}));
-  EXPECT_EQ(names(select({path("a.toml") + ":*N=?0", path("a.toml") + ":w/M=1,N=10"})).size(), 4U) << "each once";
+  EXPECT_EQ(names(select({path("a.toml") + ":*N=?0", path("a.toml") + ":w/M=1,N=10"})).size(), 4U)
+      << "each once";
   EXPECT_EQ(names(select({path("a.toml") + ":w/M=3*"})), Names{"no instance matches 'w/M=3*'"});
-  EXPECT_EQ(names(select({path("a.toml") + ":w/M=1,N=11"})).at(0), "no instance matches 'w/M=1,N=11'; did you mean 'w/M=1,N=10'?");
+  EXPECT_EQ(names(select({path("a.toml") + ":w/M=1,N=11"})).at(0),
+            "no instance matches 'w/M=1,N=11'; did you mean 'w/M=1,N=10'?");
   EXPECT_EQ(names(select({path("none.toml")})), Names{"no such file or directory"});
   EXPECT_EQ(names(select({path("note.txt")})), Names{"not a workload file"});
   EXPECT_TRUE(is_workload_argument(path("a.toml") + ":w*"));
   EXPECT_FALSE(is_workload_argument(path("k.uop")));
   EXPECT_EQ(names(select({path("a.toml")}, {{"M", {5}}})), (Names{"w/M=5,N=10", "w/M=5,N=20"}));
-  EXPECT_EQ(names(select({path("sub/b.toml")}, {{"M", {5}}})).back(), "no selected workload has a param 'M'");
+  EXPECT_EQ(names(select({path("sub/b.toml")}, {{"M", {5}}})).back(),
+            "no selected workload has a param 'M'");
   std::filesystem::create_directories(dir_ / "empty");
   EXPECT_EQ(names(select({path("empty")})), Names{"no .toml file in the directory"});
 }
 
-// Whatever is done to a good file, reading it ends, and says something or nothing; it does not crash.
+// Whatever is done to a good file, reading it ends, and says something or nothing; it does not
+// crash.
 TEST(WorkloadFile, MutationsNeverCrash) {
   const std::string good = R"([[workload]]
 name = "gemm_bias_gelu"
@@ -306,7 +331,9 @@ weight = 1.5
 tags = ["a"]
 )";
   ASSERT_TRUE(mistakes(good).empty()) << to_string(mistakes(good)[0]);
-  const std::string pieces[] = {"(", ")", "[", "]", "'''", "\"", "\n", "=", ",", "-1", "0", "9999999999", "inf", "**", "..", ":", "none", "newaxis", "...", "\\", "\xff", "sum(", "f16", " "};
+  const std::string pieces[] = {"(",    ")",       "[",   "]",          "'''",  "\"",   "\n",  "=",
+                                ",",    "-1",      "0",   "9999999999", "inf",  "**",   "..",  ":",
+                                "none", "newaxis", "...", "\\",         "\xff", "sum(", "f16", " "};
   std::mt19937 rng(7);
   size_t wrong = 0;
   for (int i = 0; i < 4000; i++) {
@@ -337,7 +364,8 @@ TEST(WorkloadFile, ShippedFilesAreGood) {
   for (const WorkloadError& e : check(s.instances)) ADD_FAILURE() << to_string(e);
   Names names;
   for (const Instance& in : s.instances) names.push_back(in.name);
-  for (const char* n : {"matmul/M=512,N=512,K=512", "matmul_odd/M=127,N=129,K=131", "elementwise/N=4194304", "rowsum/R=2048,C=2048", "softmax/R=1024,C=1024"})
+  for (const char* n : {"matmul/M=512,N=512,K=512", "matmul_odd/M=127,N=129,K=131",
+                        "elementwise/N=4194304", "rowsum/R=2048,C=2048", "softmax/R=1024,C=1024"})
     EXPECT_NE(std::find(names.begin(), names.end(), n), names.end()) << n;
 }
 

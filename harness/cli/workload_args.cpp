@@ -1,0 +1,101 @@
+#include "harness/cli/workload_args.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "devices/cpu/cpu_target.h"
+#include "devices/cpu/topology.h"
+#include "harness/cli/errors.h"
+#include "workloads/diagnostic.h"
+
+namespace beamline::cli {
+
+OptionSpec param_option() {
+  return {.name = "param",
+          .value = "K=V",
+          .help = "replaces the values of a param; V may be a list: 1,2",
+          .repeatable = true};
+}
+OptionSpec device_option() {
+  return {.name = "device",
+          .value = "D",
+          .help = "a name, a device_id or its unique prefix; default cpu"};
+}
+OptionSpec kernel_option() {
+  return {.name = "kernel", .value = "N", .help = "ordinal from 0, name, or prefix of a key"};
+}
+
+std::vector<workloads::ParamOverride> read_params(const Arguments& arguments) {
+  std::vector<workloads::ParamOverride> overrides;
+  for (const std::string& text : arguments.list("param")) {
+    auto parsed = workloads::parse_param_override(text);
+    if (const auto* why = std::get_if<std::string>(&parsed))
+      throw UsageError(fmt::format("--param {}: {}", text, *why));
+    overrides.push_back(std::get<workloads::ParamOverride>(std::move(parsed)));
+  }
+  return overrides;
+}
+
+void refuse(const std::vector<workloads::WorkloadError>& errors) {
+  std::string text;
+  for (const workloads::WorkloadError& e : errors)
+    text += (text.empty() ? "" : "\n") + workloads::to_string(e);
+  throw UsageError(text);
+}
+
+std::vector<KernelProgram> read_programs(const Arguments& arguments) {
+  KernelPrograms programs = lower_workloads(arguments.positionals(), read_params(arguments));
+  if (!programs.errors.empty()) refuse(programs.errors);
+  return std::move(programs.list);
+}
+
+KernelUse one_kernel(const std::vector<KernelUse>& kernels, const std::string& selector) {
+  auto listing = [](const std::vector<KernelUse>& list) {
+    std::string text;
+    for (size_t i = 0; i < list.size() && i < 10; ++i)
+      text += fmt::format("\n  {}  {}  ({})", list[i].get().key.substr(0, 12), list[i].get().name,
+                          list[i].workloads.empty() ? "" : list[i].workloads[0]);
+    return list.size() > 10 ? text + fmt::format("\n  ... {} in all", list.size()) : text;
+  };
+  if (selector.empty()) {
+    if (kernels.size() == 1) return kernels[0];
+    throw UsageError(fmt::format("--kernel is needed: there are {} kernels{}", kernels.size(),
+                                 listing(kernels)));
+  }
+  std::vector<KernelUse> found = select_kernels(kernels, selector);
+  if (found.empty())
+    throw UsageError(
+        fmt::format("--kernel: no kernel is called '{}'{}", selector, listing(kernels)));
+  if (found.size() > 1)
+    throw UsageError(
+        fmt::format("--kernel: '{}' names {} kernels{}", selector, found.size(), listing(found)));
+  return found[0];
+}
+
+Device find_device(const std::string& name) {
+  CpuTopology topology = read_topology();
+  CpuModel model = read_cpu_model();
+  Device d;
+  d.target = cpu_target(model, topology);
+  d.identity = identify_cpu("cpu", model, topology, d.target.threads);
+  d.pus = topology.pus;
+  if (static_cast<size_t>(d.target.threads) < d.pus.size())
+    d.pus.resize(static_cast<size_t>(d.target.threads));
+  bool prefix = name.size() > 4 && d.identity.device_id.starts_with(name);
+  if (name == "cpu" || prefix) return d;
+  throw UsageError(fmt::format("--device: '{}' is not available; usable here: cpu ({})", name,
+                               d.identity.device_id));
+}
+
+std::string workload_id(const workloads::Instance& instance) {
+  return instance.name + "@" + instance.content_hash.substr(0, 16);
+}
+
+std::string params_json(const workloads::Instance& instance) {
+  nlohmann::ordered_json params = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : instance.params) params[name] = value;
+  return params.dump();
+}
+
+}  // namespace beamline::cli

@@ -1,0 +1,16 @@
+#include "harness/commands/commands.h"
+
+namespace beamline::cli {
+
+std::vector<Command> all_commands() {
+  std::vector<Command> all{tune_command(), best_command(), kernels_command()};
+  for (Command& c : workloads_commands()) all.push_back(std::move(c));
+  all.push_back(devices_command());
+  for (Command& c : db_commands()) all.push_back(std::move(c));
+  all.push_back(ir_lower_command());
+  all.push_back(ir_simplify_command());
+  all.push_back(ir_rules_command());
+  return all;
+}
+
+}  // namespace beamline::cli

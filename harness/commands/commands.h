@@ -1,0 +1,22 @@
+// The commands, one file each. A command that is not here does not exist.
+#pragma once
+#include <vector>
+
+#include "harness/cli/command.h"
+
+namespace beamline::cli {
+
+Command tune_command();
+Command best_command();
+Command kernels_command();
+std::vector<Command> workloads_commands();
+Command devices_command();
+std::vector<Command> db_commands();
+Command ir_lower_command();
+Command ir_simplify_command();
+Command ir_rules_command();
+
+/// In the order of the overview.
+std::vector<Command> all_commands();
+
+}  // namespace beamline::cli

@@ -1,0 +1,393 @@
+#include "harness/tuner.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "db/query.h"
+#include "devices/environment.h"
+#include "engine/base/sha256.h"
+#include "engine/opt/actions.h"
+#include "harness/cli/workload_args.h"
+#include "harness/measurer.h"
+#include "harness/planted.h"
+#include "harness/version.h"
+#include "reports/numbers.h"
+#include "search/heuristic_search.h"
+
+namespace beamline {
+namespace {
+
+using search::SearchStatus;
+
+constexpr double unlimited_s = 3600;       // a kernel's time where only trials are limited
+constexpr double reference_patience = 10;  // times the candidates' timeout: it runs unoptimised
+constexpr int quarantine_after = 2;        // crashes or hangs of the same code
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Facts that can change under a device and make a stored time doubtful.
+std::string environment_id() {
+  nlohmann::json all = read_environment(), used;
+  for (const char* name : {"kernel", "microcode", "governor", "hypervisor"})
+    used[name] = all.contains(name) ? all[name] : nlohmann::json();
+  return sha256_hex(used.dump()).substr(0, 16);
+}
+
+// Asks a compiler who it is; a broken request is enough.
+std::string ask_toolchain() {
+  Worker compiler({.command = {helper_path("beamline-compile")}});
+  Outcome o = compiler.call(
+      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(Target{})}),
+      std::chrono::seconds(60));
+  auto reply = o.ok() ? read_message<CompileReply>(o.reply) : std::nullopt;
+  if (!reply || reply->toolchain.empty())
+    throw std::runtime_error("beamline-compile does not work: " +
+                             (o.ok() ? reply ? reply->error : "garbled answer" : o.error));
+  return reply->toolchain;
+}
+
+uint64_t seed_of(uint64_t seed, const std::string& key) {
+  return seed ^ std::stoull(key.substr(0, 16), nullptr, 16);
+}
+
+std::optional<double> finite(double v) {
+  return std::isfinite(v) ? std::optional(v) : std::nullopt;
+}
+
+}  // namespace
+
+std::string_view kernel_status_name(KernelStatus s) {
+  return s == KernelStatus::Tuned ? "tuned" : s == KernelStatus::Cached ? "cached" : "failed";
+}
+
+struct Tuner::Workshop {
+  explicit Workshop(int workers)
+      : compilers({.command = {helper_path("beamline-compile")}}, workers) {}
+  Pool compilers;
+  const KernelProgram* program = nullptr;
+  std::unique_ptr<ProgramData> data;
+  std::map<std::string, std::string> quarantined;  // by code hash
+};
+
+// Writes trials as they happen and shows where the search is.
+class Tuner::Observer final : public search::SearchObserver {
+ public:
+  Observer(Tuner& tuner, const KernelUse& kernel, int64_t run_id, std::string heading)
+      : tuner_(tuner), kernel_(kernel), run_id_(run_id), heading_(std::move(heading)) {}
+
+  void on_trial(const search::Trial& t) override {
+    db::TrialRow row;
+    row.run_id = run_id_;
+    row.kernel_key = kernel_.get().key;
+    row.device_id = tuner_.device_.identity.device_id;
+    row.opts = t.opts;
+    row.status = search::outcome_name(t.outcome);
+    row.stage = search::stage_name(t.stage);
+    row.code_hash = t.code_hash;
+    row.error = t.error;
+    row.time_ns = t.time_ns;
+    row.ratio_to_incumbent = t.ratio_to_incumbent;
+    row.compile_ms = t.compile_ms;
+    row.n_samples = static_cast<int64_t>(t.samples.size());
+    for (const auto& s : t.samples) row.samples.push_back({s.session, s.sweep, s.ns});
+    tuner_.store_->insert_trial(row);
+    tuner_.log_.detail(fmt::format("{}  {:<7} {:<13} {:>9}  {}{}", heading_, row.stage, row.status,
+                                   reports::time_text(t.time_ns),
+                                   t.opts.empty() ? "(none)" : t.opts,
+                                   t.error.empty() ? "" : ": " + t.error));
+  }
+  void on_progress(const search::Progress& p) override {
+    std::string best = p.best_ns > 0
+                           ? fmt::format(", best {} {}", reports::time_text(p.best_ns), p.best_opts)
+                           : "";
+    tuner_.log_.live(fmt::format("{}: {} {}/{}{}", heading_, p.phase, p.done, p.total, best));
+  }
+  bool stop_requested() override { return tuner_.stop_requested_(); }
+
+ private:
+  Tuner& tuner_;
+  const KernelUse& kernel_;
+  int64_t run_id_;
+  std::string heading_;
+};
+
+Tuner::Tuner(const TuneDevice& device, TuneSettings settings, db::Store* store, cli::Log& log,
+             std::function<bool()> stop_requested)
+    : device_(device),
+      settings_(std::move(settings)),
+      store_(store),
+      log_(log),
+      stop_requested_(std::move(stop_requested)),
+      toolchain_(ask_toolchain()),
+      environment_id_(environment_id()) {}
+
+Tuner::~Tuner() = default;
+
+std::string Tuner::why_search(const KernelUse& kernel) const {
+  if (store_ == nullptr) return "not stored";
+  auto row = store_->lookup_best(kernel.get().key, device_.identity.device_id);
+  if (!row) return "not stored";
+  if (settings_.retune) return "asked to";
+  if (row->pinned) return {};
+  if (row->stale) return "stale: " + row->stale_reason;
+  if (row->engine_version != engine_version) return "stale: another engine";
+  if (row->toolchain != toolchain_)
+    return fmt::format("stale: {} then, {} now", row->toolchain, toolchain_);
+  if (row->environment_id != environment_id_)
+    return "stale: the machine's kernel, microcode or governor changed";
+  if (row->action_set != action_set_name()) return "searched with other actions";
+  return {};
+}
+
+TuneResult Tuner::run(const std::vector<KernelProgram>& programs,
+                      const std::vector<KernelUse>& kernels) {
+  store_->mark_dead_runs();
+  record_programs(programs);
+  int64_t run_id = store_->begin_run(
+      {.label = settings_.label,
+       .command = settings_.command_line,
+       .device_id = device_.identity.device_id,
+       .budget = settings_.budget_trials > 0 ? fmt::format("{}trials", settings_.budget_trials)
+                                             : fmt::format("{}s", settings_.budget_s),
+       .engine_version = engine_version,
+       .toolchain = toolchain_,
+       .seed = static_cast<int64_t>(settings_.seed)});
+  try {
+    TuneResult result = run_kernels(kernels, run_id);
+    store_->finish_run(run_id, result.interrupted ? "interrupted" : "finished");
+    return result;
+  } catch (...) {
+    store_->finish_run(run_id, "failed");
+    throw;
+  }
+}
+
+void Tuner::record_programs(const std::vector<KernelProgram>& programs) {
+  store_->upsert_device({.device_id = device_.identity.device_id,
+                         .name = device_.identity.name,
+                         .backend = device_.identity.backend,
+                         .arch = device_.identity.arch,
+                         .facts_json = device_.identity.facts.dump(),
+                         .peak_gflops = {},
+                         .peak_gbps = {}});
+  for (const KernelProgram& p : programs) {
+    std::string id = cli::workload_id(p.instance);
+    store_->upsert_workload({.workload_id = id,
+                             .file = p.instance.file,
+                             .name = p.instance.name,
+                             .params_json = cli::params_json(p.instance),
+                             .content_hash = p.instance.content_hash,
+                             .weight = p.instance.weight,
+                             .repeat = p.instance.repeat});
+    for (size_t i = 0; i < p.kernels.size(); ++i) {
+      const ProgramKernel& k = p.kernels[i];
+      store_->upsert_kernel({.kernel_key = k.key,
+                             .name = k.name,
+                             .ast = k.ast,
+                             .shape_json = nlohmann::json(k.shape).dump(),
+                             .dtypes = k.dtypes,
+                             .flops = std::llround(k.flops),
+                             .bytes = std::llround(k.bytes)});
+      store_->upsert_kernel_use(k.key, id, static_cast<int64_t>(i), 1);
+    }
+  }
+}
+
+TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels, int64_t run_id) {
+  TuneResult result;
+  result.run_id = run_id;
+  double start = now_s();
+  std::vector<std::string> reasons;
+  size_t to_search = 0;
+  for (const KernelUse& k : kernels) {
+    reasons.push_back(why_search(k));
+    to_search += !reasons.back().empty();
+  }
+  double budget = settings_.budget_s;
+  if (budget == 0)
+    budget = settings_.budget_trials > 0 ? unlimited_s * static_cast<double>(to_search)
+                                         : default_budget_s * static_cast<double>(to_search);
+  log_.info(fmt::format(
+      "run {}: {} kernels, {} to search, budget {:.0f} s{}, device {} ({})", run_id, kernels.size(),
+      to_search, budget,
+      settings_.budget_trials > 0 ? fmt::format(" and {} trials", settings_.budget_trials) : "",
+      device_.identity.name, device_.identity.device_id));
+  workshop_ = std::make_unique<Workshop>(settings_.workers);
+  auto bad = db::query(
+      store_->database(),
+      fmt::format("SELECT code_hash, reason FROM quarantine WHERE device_id = '{}' AND count >= {}",
+                  device_.identity.device_id, quarantine_after));
+  if (const auto* table = std::get_if<db::Table>(&bad))
+    for (const auto& row : table->rows)
+      if (const auto* hash = std::get_if<std::string>(&row[0]))
+        workshop_->quarantined[*hash] =
+            std::holds_alternative<std::string>(row[1]) ? std::get<std::string>(row[1]) : "";
+
+  int trials_left = settings_.budget_trials;
+  for (size_t i = 0; i < kernels.size() && !result.interrupted; ++i) {
+    const KernelUse& k = kernels[i];
+    std::string heading = fmt::format("[{}/{}] {}", i + 1, kernels.size(), k.get().name);
+    KernelOutcome outcome;
+    if (stop_requested_()) {
+      result.interrupted = true;
+      break;
+    }
+    if (reasons[i].empty()) {
+      outcome = serve(k, *store_->lookup_best(k.get().key, device_.identity.device_id));
+    } else {
+      double share = std::max(0.0, start + budget - now_s()) / static_cast<double>(to_search);
+      int trials =
+          settings_.budget_trials > 0 ? std::max(1, trials_left / static_cast<int>(to_search)) : 0;
+      outcome = search_kernel(k, run_id, share, trials, heading, result.interrupted);
+      for (int n : outcome.trials) trials_left -= n;
+      --to_search;
+      if (result.interrupted) break;
+    }
+    std::string gain =
+        outcome.heuristic_ns && outcome.best_ns
+            ? fmt::format(", {} over the heuristic",
+                          reports::ratio_text(*outcome.heuristic_ns / *outcome.best_ns))
+            : "";
+    log_.info(outcome.status == KernelStatus::Failed
+                  ? fmt::format("{}: failed: {}", heading, outcome.error)
+                  : fmt::format("{}: {} {}{}  {}", heading, kernel_status_name(outcome.status),
+                                reports::time_text(outcome.best_ns), gain, outcome.opts));
+    result.kernels.push_back(std::move(outcome));
+  }
+  result.wall_s = now_s() - start;
+  workshop_.reset();
+  return result;
+}
+
+KernelOutcome Tuner::serve(const KernelUse& kernel, const db::BestRow& row) const {
+  return {.use = &kernel,
+          .status = KernelStatus::Cached,
+          .opts = row.opts,
+          .error = {},
+          .note = {},
+          .best_ns = row.best_ns,
+          .heuristic_ns = row.heuristic_ns,
+          .unoptimized_ns = row.unoptimized_ns,
+          .gflops = row.gflops,
+          .gbps = row.gbps,
+          .bound_share = row.bound_share,
+          .verified = row.verified};
+}
+
+KernelOutcome Tuner::search_kernel(const KernelUse& kernel, int64_t run_id, double budget_s,
+                                   int budget_trials, const std::string& heading,
+                                   bool& interrupted) {
+  KernelOutcome outcome;
+  outcome.use = &kernel;
+  const std::string target = target_text(device_.target);
+  if (workshop_->program != kernel.program) {
+    workshop_->data = std::make_unique<ProgramData>(
+        *kernel.program, workshop_->compilers,
+        ReferenceOptions{.target = target,
+                         .pus = device_.pus,
+                         .timeout_s = reference_patience * settings_.timeout_s,
+                         .seed = settings_.seed});
+    workshop_->program = kernel.program;
+  }
+  MeasurerOptions options{.target = target,
+                          .pus = device_.pus,
+                          .timeout_s = settings_.timeout_s,
+                          .quarantined = {},
+                          .on_killer = {}};
+  options.quarantined = [this](const std::string& hash) -> std::optional<std::string> {
+    auto it = workshop_->quarantined.find(hash);
+    return it == workshop_->quarantined.end() ? std::nullopt : std::optional(it->second);
+  };
+  options.on_killer = [this](const std::string& hash, const std::string& reason) {
+    store_->quarantine(hash, device_.identity.device_id, reason);
+  };
+  double start = now_s();
+  auto failed = [&](const std::string& why) {
+    outcome.error = why;
+    return outcome;
+  };
+  try {
+    log_.live(heading + ": reference");
+    ProcessMeasurer measurer(kernel.get(), kernel.kernel, *workshop_->data, workshop_->compilers,
+                             options);
+    if (auto why = measurer.prepare()) return failed(*why);
+
+    auto space = search::engine_space(kernel.get().ast, device_.target);
+    auto stored = store_->lookup_best(kernel.get().key, device_.identity.device_id);
+    search::SearchTask task;
+    task.space = space.get();
+    task.has_stored = stored.has_value();
+    if (stored) task.stored_opts = stored->opts;
+    for (const std::string& plant : settings_.plants)
+      task.planted.push_back(
+          {.opts = "plant:" + plant, .planted_source = planted_source(plant).value()});
+    task.seed = seed_of(settings_.seed, kernel.get().key);
+    task.budget_s = std::max(0.0, budget_s - (now_s() - start));
+    task.budget_trials = budget_trials;
+
+    Observer observer(*this, kernel, run_id, heading);
+    search::SearchResult found = search::HeuristicSearch().run(task, measurer, observer);
+    outcome.trials = found.counts;
+    outcome.note = found.note;
+    if (found.status == SearchStatus::Interrupted) {
+      interrupted = true;
+      return outcome;
+    }
+    if (found.status == SearchStatus::Failed) return failed(found.error);
+    store_winner(kernel, found, run_id, stored, outcome);
+    return outcome;
+  } catch (const db::DbError&) {
+    throw;  // without its database the run has no sense
+  } catch (const std::exception& e) {
+    return failed(e.what());
+  }
+}
+
+void Tuner::store_winner(const KernelUse& kernel, const search::SearchResult& found, int64_t run_id,
+                         const std::optional<db::BestRow>& stored, KernelOutcome& outcome) {
+  outcome.status = KernelStatus::Tuned;
+  outcome.opts = found.opts;
+  outcome.best_ns = found.best_ns;
+  outcome.heuristic_ns = found.heuristic_ns;
+  outcome.unoptimized_ns = found.unoptimized_ns;
+  outcome.gflops = kernel.get().flops / found.best_ns;
+  outcome.gbps = kernel.get().bytes / found.best_ns;
+  outcome.verified = found.verified;
+
+  db::BestRow row;
+  row.kernel_key = kernel.get().key;
+  row.device_id = device_.identity.device_id;
+  row.opts = found.opts;
+  row.best_ns = found.best_ns;
+  row.heuristic_ns = found.heuristic_ns;
+  row.unoptimized_ns = found.unoptimized_ns;
+  row.gain = finite(found.gain.gain);
+  row.ci_low = finite(found.gain.ci_low);
+  row.ci_high = finite(found.gain.ci_high);
+  row.sessions = found.gain.sessions;
+  row.tie_opts_json = nlohmann::json(found.tie_opts).dump();
+  row.gflops = outcome.gflops;
+  row.gbps = outcome.gbps;
+  row.verified = found.verified;
+  row.output_hash = found.output_hash;
+  row.code_hash = found.code_hash;
+  row.source_hash = found.source_hash;
+  row.run_id = run_id;
+  row.engine_version = engine_version;
+  row.action_set = std::string(action_set_name());
+  row.toolchain = toolchain_;
+  row.environment_id = environment_id_;
+  row.strategy = "heuristic";
+  // The stored row was a contestant, so the new one may replace it however the two times compare.
+  auto refused = store_->store_best(row, stored ? std::optional(stored->run_id) : std::nullopt);
+  if (refused) outcome.note += (outcome.note.empty() ? "" : "; ") + ("not stored: " + *refused);
+}
+
+}  // namespace beamline

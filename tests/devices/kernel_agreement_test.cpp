@@ -1,0 +1,131 @@
+// The interpreter is the specification: machine code compiled by LLVM must compute what it
+// computes, for kernels without opts, with the heuristic's opts and with random legal ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "devices/cpu/blob.h"
+#include "devices/cpu/llvm_compiler.h"
+#include "engine/interpret/kernel.h"
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/lower/lower.h"
+#include "engine/opt/actions.h"
+#include "engine/opt/heuristic.h"
+#include "engine/rangeify/rangeify.h"
+#include "engine/render/render_kernel.h"
+#include "engine/tensor/tensor_ops.h"
+
+namespace beamline {
+namespace {
+
+UOp input(int64_t slot, Ints shape) {
+  ParamArg a;
+  a.slot = slot;
+  return param(a, DType::F32, shape);
+}
+struct Program {
+  const char* name;
+  UOp (*build)(TensorOps&);
+};
+const Program programs[] = {
+    {"matmul",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {13, 21}), input(1, {21, 35}));
+     }},
+    {"elementwise",
+     [](TensorOps& t) {
+       return t.mul(t.relu(t.add(input(0, {3, 50}), input(1, {50}))),
+                    t.sqrt(t.abs(input(0, {3, 50}))));
+     }},
+    {"row_sum",
+     [](TensorOps& t) {
+       return t.sum(input(0, {5, 77}), {{1}, false}, false);
+     }},
+    {"column_max",
+     [](TensorOps& t) {
+       return t.max(input(0, {37, 9}), {{0}, false}, false);
+     }},
+    {"softmax",
+     [](TensorOps& t) {
+       return t.softmax(input(0, {4, 33}), {{-1}, false});
+     }},
+    {"transpose",
+     [](TensorOps& t) {
+       return t.contiguous(t.transpose(input(0, {11, 17}), 0, 1));
+     }},
+    {"pad",
+     [](TensorOps& t) {
+       return t.pad(t.flip(input(0, {5, 6}), {1}), {1, 2}, {0, 3}, fconst(0, DType::F32));
+     }},
+};
+
+class Agreement : public testing::TestWithParam<Program> {};
+
+TEST_P(Agreement, LlvmComputesWhatTheInterpreterComputes) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp root = GetParam().build(t);
+  ASSERT_TRUE(t.ok()) << t.take_error();
+  const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {root}));
+  Target target;
+  target.threads = 2;
+  std::mt19937 random(3);
+  for (const KernelAst& k : g.kernels) {
+    for (int round = 0; round < 6; round++) {
+      Opts opts;
+      if (round == 1) opts = cpu_heuristic(k.ast, target);
+      for (int n = 1; n < round && round > 1; n++) {
+        const Opts next = legal_actions(k.ast, opts, target);
+        if (next.empty()) break;
+        opts.push_back(next[random() % next.size()]);
+      }
+      const std::string text = opts_text(opts);
+      const auto rendered = render_kernel({print_uops(k.ast), text, target, false});
+      ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered))
+          << std::get<Refusal>(rendered).reason;
+      const auto& source = std::get<RenderedKernel>(rendered);
+      const auto compiled = compile_ir(source.source, source.entry);
+      ASSERT_TRUE(std::holds_alternative<CompiledBlob>(compiled))
+          << std::get<CompileError>(compiled).reason << "\n"
+          << source.source;
+      const auto& blob = std::get<CompiledBlob>(compiled);
+      const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
+      ASSERT_TRUE(std::holds_alternative<CodeBlob>(mapped));
+
+      std::vector<InterpreterBuffer> want;
+      std::vector<std::vector<float>> got;
+      std::vector<void*> pointers;
+      for (size_t id : k.buffers) {
+        const auto n = static_cast<size_t>(g.buffers[id].elements);
+        InterpreterBuffer b = make_buffer(g.buffers[id].dtype, n);
+        std::vector<float> values(n);
+        for (size_t i = 0; i < n; i++)
+          b.floats[i] = values[i] =
+              static_cast<float>(static_cast<int>(random() % 257) - 100) / 32.0f;
+        want.push_back(std::move(b));
+        got.push_back(std::move(values));
+      }
+      for (auto& v : got) pointers.push_back(v.data());
+      for (int64_t core = 0; core < source.threads; core++)
+        std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
+      const auto lowered = lower(k.ast, opts, target);
+      ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered));
+      const auto error = interpret(std::get<LinearKernel>(lowered).list, want, source.threads);
+      ASSERT_FALSE(error.has_value()) << *error;
+      for (size_t b = 0; b < got.size(); b++)
+        for (size_t i = 0; i < got[b].size(); i++)
+          ASSERT_NEAR(got[b][i], want[b].floats[i], 1e-5 * (10 + std::fabs(want[b].floats[i])))
+              << "opts " << text << " buffer " << b << " element " << i << "\n"
+              << source.source;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Agreement, testing::ValuesIn(programs),
+                         [](const auto& p) { return std::string(p.param.name); });
+
+}  // namespace
+}  // namespace beamline

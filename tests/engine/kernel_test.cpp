@@ -1,0 +1,276 @@
+// From tensor graphs to linear kernels: what the interpreter computes for every kernel, without
+// opts, with the heuristic's and with random legal opts, must be what the tensor-level evaluator
+// computes.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "engine/interpret/kernel.h"
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/lower/lower.h"
+#include "engine/opt/actions.h"
+#include "engine/opt/heuristic.h"
+#include "engine/rangeify/prepare.h"
+#include "engine/rangeify/rangeify.h"
+#include "engine/render/render_kernel.h"
+#include "engine/tensor/tensor_ops.h"
+#include "tests/engine/tensor_eval.h"
+
+namespace beamline {
+namespace {
+
+UOp input(int64_t slot, Ints shape) {
+  ParamArg a;
+  a.slot = slot;
+  return param(a, DType::F32, shape);
+}
+
+struct Program {
+  const char* name;
+  UOp (*build)(TensorOps&);
+  size_t kernels;
+};
+const Program programs[] = {
+    {"matmul",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {7, 13}), input(1, {13, 19}));
+     },
+     1},
+    {"matmul even",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {8, 16}), input(1, {16, 32}));
+     },
+     1},
+    {"elementwise",
+     [](TensorOps& t) {
+       return t.relu(t.add(t.mul(input(0, {3, 50}), input(1, {3, 50})), input(2, {50})));
+     },
+     1},
+    {"row sum",
+     [](TensorOps& t) {
+       return t.sum(input(0, {5, 37}), {{1}, false}, false);
+     },
+     1},
+    {"column sum",
+     [](TensorOps& t) {
+       return t.sum(input(0, {37, 9}), {{0}, false}, false);
+     },
+     1},
+    {"full max",
+     [](TensorOps& t) {
+       return t.max(input(0, {6, 7}), {{}, true}, false);
+     },
+     1},
+    {"softmax",
+     [](TensorOps& t) {
+       return t.softmax(input(0, {4, 33}), {{-1}, false});
+     },
+     3},
+    {"transpose",
+     [](TensorOps& t) {
+       return t.contiguous(t.transpose(input(0, {11, 17}), 0, 1));
+     },
+     1},
+    {"flip and pad",
+     [](TensorOps& t) {
+       return t.pad(t.flip(input(0, {5, 6}), {1}), {1, 2}, {0, 3}, fconst(0, DType::F32));
+     },
+     1},
+    {"shrink and add",
+     [](TensorOps& t) {
+       return t.add(t.shrink(input(0, {9, 9}), {1, 2}, {8, 9}),
+                    t.shrink(input(0, {9, 9}), {2, 0}, {9, 7}));
+     },
+     1},
+    {"one element",
+     [](TensorOps& t) {
+       return t.add(input(0, {1, 1}), input(1, {1, 1}));
+     },
+     1},
+    {"mean of products",
+     [](TensorOps& t) {
+       return t.mean(t.mul(input(0, {3, 4, 5}), input(1, {4, 1})), {{0, 2}, false}, false);
+     },
+     1},
+};
+
+std::vector<test::Tensor> inputs_of(UOp sink, unsigned seed) {
+  std::mt19937 g(seed);
+  std::map<int64_t, test::Tensor> by_slot;
+  for (UOp u : toposort(sink)) {
+    if (u.op() != Op::PARAM) continue;
+    test::Tensor t{Ints(u.shape().begin(), u.shape().end()), {}};
+    for (int64_t i = 0; i < u.numel(); i++)
+      t.data.push_back(static_cast<float>(static_cast<int>(g() % 401) - 200) / 64.0f);
+    by_slot[u.param().slot] = t;
+  }
+  std::vector<test::Tensor> out;
+  for (auto& [slot, t] : by_slot) out.push_back(std::move(t));
+  return out;
+}
+
+// Runs every kernel with the opts that `choose` gives it; returns the first output.
+template <class F>
+std::vector<double> run(const KernelGraph& g, const std::vector<test::Tensor>& in,
+                        const Target& target, F choose) {
+  std::vector<InterpreterBuffer> memory;
+  for (const BufferInfo& b : g.buffers)
+    memory.push_back(make_buffer(b.dtype, static_cast<size_t>(std::max<int64_t>(1, b.elements))));
+  for (size_t i = 0; i < in.size(); i++) memory[i].floats = in[i].data;
+  for (const KernelAst& k : g.kernels) {
+    const Opts opts = choose(k.ast);
+    const auto lowered = lower(k.ast, opts, target);
+    EXPECT_TRUE(std::holds_alternative<LinearKernel>(lowered)) << opts_text(opts);
+    if (!std::holds_alternative<LinearKernel>(lowered)) return {};
+    const LinearKernel& linear = std::get<LinearKernel>(lowered);
+    std::vector<InterpreterBuffer> args;
+    for (size_t id : k.buffers) args.push_back(memory[id]);
+    const auto error = interpret(linear.list, args, linear.threads);
+    EXPECT_FALSE(error.has_value()) << *error << "\nopts " << opts_text(opts) << "\n"
+                                    << print_linear(linear.list);
+    for (size_t i = 0; i < k.buffers.size(); i++) memory[k.buffers[i]] = args[i];
+  }
+  return memory[g.outputs[0]].floats;
+}
+
+void expect_close(const std::vector<double>& got, const std::vector<double>& want,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), std::max<size_t>(1, want.size())) << what;
+  for (size_t i = 0; i < want.size(); i++)
+    ASSERT_NEAR(got[i], want[i], 2e-4 * (1 + std::fabs(want[i]))) << what << " element " << i;
+}
+
+class Kernels : public testing::TestWithParam<Program> {};
+
+TEST_P(Kernels, AgreeWithTheTensorGraph) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp root = GetParam().build(t);
+  ASSERT_TRUE(t.ok()) << t.take_error();
+  const UOp sink = make(Op::SINK, DType::Void, {root});
+  const auto in = inputs_of(sink, 1);
+  const std::vector<double> want = test::evaluate(sink, in)[0].data;
+  const KernelGraph g = make_kernels(sink);
+  EXPECT_EQ(g.kernels.size(), GetParam().kernels);
+  Target target;
+  target.threads = 3;
+  expect_close(run(g, in, target, [](UOp) { return Opts{}; }), want, "unoptimised");
+  expect_close(run(g, in, target, [&](UOp ast) { return cpu_heuristic(ast, target); }), want,
+               "heuristic");
+  std::mt19937 random(7);
+  for (int round = 0; round < 25; round++) {
+    std::string applied;
+    const auto choose = [&](UOp ast) {
+      Opts opts;
+      for (size_t n = random() % 4; n > 0; n--) {
+        const Opts next = legal_actions(ast, opts, target);
+        if (next.empty()) break;
+        opts.push_back(next[random() % next.size()]);
+      }
+      applied += " [" + opts_text(opts) + "]";
+      return opts;
+    };
+    const std::vector<double> got = run(g, in, target, choose);
+    expect_close(got, want, "opts" + applied);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(Kernels, PrepareIsIdempotentAndTextReadsBack) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {GetParam().build(t)}));
+  for (const KernelAst& k : g.kernels) {
+    EXPECT_EQ(kernel_key(prepare(k.ast).ast), k.key);
+    const std::string text = print_uops(k.ast);
+    Arena other;
+    const Arena::Scope inner(other);
+    const auto back = parse_uops(text);
+    ASSERT_TRUE(std::holds_alternative<UOp>(back));
+    EXPECT_EQ(print_uops(std::get<UOp>(back)), text);
+    EXPECT_EQ(kernel_key(std::get<UOp>(back)), k.key);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(programs), [](const auto& p) {
+  std::string s = p.param.name;
+  std::replace(s.begin(), s.end(), ' ', '_');
+  return s;
+});
+
+TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
+  for (const char* text :
+       {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2", "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0"}) {
+    const auto o = parse_opts(text);
+    ASSERT_TRUE(std::holds_alternative<Opts>(o)) << text;
+    EXPECT_EQ(opts_text(std::get<Opts>(o)), text);
+  }
+  const std::pair<const char*, int> wrong[] = {{"UPCST:0:4", 1},
+                                               {"UPCAST:0:4;", 12},
+                                               {"UPCAST:0", 1},
+                                               {"UPCAST:x:4", 1},
+                                               {"UPCAST:0:4;UNROLL:0:-1", 12},
+                                               {"NOLOCALS:1", 1},
+                                               {"UPCAST:0:(1,2,3)", 1}};
+  for (const auto& [text, position] : wrong) {
+    const auto o = parse_opts(text);
+    ASSERT_TRUE(std::holds_alternative<OptError>(o)) << text;
+    EXPECT_EQ(std::get<OptError>(o).position, position) << text;
+  }
+}
+
+TEST(RenderKernel, RefusesWhatIsNoKernelAndWhatIsNotLegal) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const KernelGraph g =
+      make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {8, 8}), input(1, {8, 8}))}));
+  const std::string ast = print_uops(g.kernels[0].ast);
+  const auto stage = [](const RenderRequest& r) {
+    const auto k = render_kernel(r);
+    return std::holds_alternative<Refusal>(k) ? std::get<Refusal>(k).stage : "ok";
+  };
+  EXPECT_EQ(stage({ast, "UPCAST:0:4", {}, false}), "ok");
+  EXPECT_EQ(stage({ast, "UPCAST:9:4", {}, false}), "rejected");
+  EXPECT_EQ(stage({ast, "UPCAST:0:9", {}, false}), "rejected");
+  EXPECT_EQ(stage({ast, "LOCAL:0:4", {}, false}), "rejected");
+  EXPECT_EQ(stage({ast, "no opts", {}, false}), "rejected");
+  EXPECT_EQ(stage({"garbage", "", {}, false}), "compile_error");
+  EXPECT_EQ(stage({"uop 1\n%0=CONST:f32()[value=0x1p+0]\n", "", {}, false}), "compile_error");
+}
+
+TEST(Keys, DifferInShapeDtypeAndAxisButNotInNames) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto key = [](auto build) {
+    TensorOps t;
+    return make_kernels(make(Op::SINK, DType::Void, {build(t)})).kernels[0].key;
+  };
+  const auto named = [](const char* name) {
+    ParamArg a;
+    a.slot = 0;
+    a.name = name;
+    const int64_t shape[] = {6, 6};
+    return param(a, DType::F32, shape);
+  };
+  const auto sum = [](TensorOps& t) { return t.sum(input(0, {6, 6}), {{1}, false}, false); };
+  EXPECT_EQ(key(sum), key([&](TensorOps& t) {
+              return t.sum(named("weights"), {{1}, false}, false);
+            }));
+  EXPECT_NE(key(sum), key([](TensorOps& t) {
+              return t.sum(input(0, {6, 6}), {{0}, false}, false);
+            }));
+  EXPECT_NE(key(sum), key([](TensorOps& t) {
+              return t.sum(input(0, {6, 7}), {{1}, false}, false);
+            }));
+  EXPECT_NE(key(sum), key([](TensorOps& t) {
+              return t.max(input(0, {6, 6}), {{1}, false}, false);
+            }));
+}
+
+}  // namespace
+}  // namespace beamline
