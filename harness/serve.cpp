@@ -14,6 +14,12 @@
 namespace beamline {
 namespace {
 
+// With everything it has started, where the group is its own.
+[[noreturn]] void end_group() {
+  if (getpgrp() == getpid()) kill(0, SIGKILL);
+  _exit(0);
+}
+
 // A handler may hang for ever in code that is not ours; this thread sleeps until the parent is
 // gone.
 void die_with_parent() {
@@ -21,8 +27,7 @@ void die_with_parent() {
     pollfd p = {helper_fd, POLLRDHUP, 0};
     while (poll(&p, 1, -1) < 0 && errno == EINTR) {
     }
-    if (getpgrp() == getpid()) kill(0, SIGKILL);
-    _exit(0);
+    end_group();
   }).detach();
 }
 
@@ -63,21 +68,21 @@ void serve_frames(nlohmann::json hello, const FrameHandler& handler) {
   die_with_parent();
   hello["kind"] = "hello";
   hello["pid"] = getpid();
-  if (!send_all(encode_frame({std::move(hello), {}}))) _exit(0);
+  if (!send_all(encode_frame({std::move(hello), {}}))) end_group();
 
   FrameDecoder decoder;
   std::vector<char> chunk(size_t{1} << 18);
   for (;;) {
     const ssize_t n = recv(helper_fd, chunk.data(), chunk.size(), 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(0);
+    if (n <= 0) end_group();
     decoder.feed({chunk.data(), static_cast<size_t>(n)});
     for (bool more = true; more;) {
       auto result = decoder.next();
       if (auto* frame = std::get_if<Frame>(&result)) {
         Frame reply = answer(handler, *frame);
         reply.header["seq"] = frame->header.value("seq", nlohmann::json());
-        if (!send_all(encode_frame(reply))) _exit(0);
+        if (!send_all(encode_frame(reply))) end_group();
         continue;
       }
       if (auto* garbled = std::get_if<FrameDecoder::Garbled>(&result)) {

@@ -15,7 +15,7 @@ using FrameHandler = std::function<Frame(const Frame&)>;
 /// Sends `hello` ("kind" is set here), then answers each frame with the handler's. An exception of
 /// the handler is answered with {"kind": "error", "error": text}. When the parent closes its end,
 /// the whole process group ends at once, also out of a handler that never returns. Does not return
-/// otherwise either: ends with exit code 0 at the end of the stream, 2 after garbage.
+/// otherwise either: garbage ends the process with exit code 2.
 [[noreturn]] void serve_frames(nlohmann::json hello, const FrameHandler& handler);
 
 /// {"kind": "error", "error": reason}.
