@@ -1,8 +1,8 @@
 // What beamline writes and looks up. Times are ns, instants ISO 8601 UTC, keys plain text.
 //
 // Every function is one transaction: a process killed at any moment leaves whole rows, and what a
-// function returned from is in the file. Several processes may write; each waits for its turn.
-// One thread at a time. Throws DbError when the database fails; a refusal is a returned text.
+// function returned from is in the file. Several processes may write, each waits for its turn; one
+// thread at a time. Throws DbError when the database fails; a refusal is a returned text.
 // Empty texts are stored as NULL, except opts ("" is the unoptimised kernel).
 #pragma once
 #include <optional>
@@ -53,7 +53,7 @@ struct BestRow {
   int64_t sessions = 0, run_id = 0, beam = 0;
   bool verified = false, pinned = false, stale = false;
   std::string output_hash, stale_reason, code_hash, source_hash, engine_version, action_set;
-  std::string toolchain, environment_id, strategy = "heuristic", tuned_at;  // "": now
+  std::string toolchain, environment_id, strategy = "heuristic", tuned_at;  // "" = now
 };
 
 class Store {
@@ -104,7 +104,6 @@ class Store {
   std::optional<std::string> quarantined(const std::string& code_hash,
                                          const std::string& device_id) const;  // the reason
 
-  Database& database() { return db_; }
   const Database& database() const { return db_; }
 
  private:

@@ -40,8 +40,12 @@ TEST(Store, WorkloadsKernelsAndUsesAreUpserted) {
 }
 
 TEST(Store, RowsThatReferToNothingAreRefused) {
-  Store store(":memory:");
-  const int64_t run = fill(store);
+  TempDir dir;
+  const int64_t run = [&] {
+    Store creator(dir / "a.db");
+    return fill(creator);
+  }();
+  Store store(dir / "a.db");
   EXPECT_EQ(fault_of([&] { store.insert_trial(trial(run, "no kernel")); }), Fault::Constraint);
   EXPECT_EQ(fault_of([&] { store.insert_trial(trial(run + 1)); }), Fault::Constraint);
   EXPECT_EQ(fault_of([&] { store.upsert_kernel_use("k1", "no workload", 0, 1); }),
