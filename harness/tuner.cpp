@@ -3,16 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "db/query.h"
-#include "devices/environment.h"
-#include "engine/base/sha256.h"
 #include "engine/opt/actions.h"
-#include "harness/cli/workload_args.h"
 #include "harness/measurer.h"
 #include "harness/planted.h"
 #include "harness/version.h"
@@ -32,14 +26,6 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Facts that can change under a device and make a stored time doubtful.
-std::string environment_id() {
-  nlohmann::json all = read_environment(), used;
-  for (const char* name : {"kernel", "microcode", "governor", "hypervisor"})
-    used[name] = all.contains(name) ? all[name] : nlohmann::json();
-  return sha256_hex(used.dump()).substr(0, 16);
-}
-
 // Asks a compiler who it is; a broken request is enough.
 std::string ask_toolchain() {
   Worker compiler({.command = {helper_path("beamline-compile")}});
@@ -55,10 +41,6 @@ std::string ask_toolchain() {
 
 uint64_t seed_of(uint64_t seed, const std::string& key) {
   return seed ^ std::stoull(key.substr(0, 16), nullptr, 16);
-}
-
-std::optional<double> finite(double v) {
-  return std::isfinite(v) ? std::optional(v) : std::nullopt;
 }
 
 }  // namespace
@@ -79,24 +61,11 @@ struct Tuner::Workshop {
 // Writes trials as they happen and shows where the search is.
 class Tuner::Observer final : public search::SearchObserver {
  public:
-  Observer(Tuner& tuner, const KernelUse& kernel, int64_t run_id, std::string heading)
-      : tuner_(tuner), kernel_(kernel), run_id_(run_id), heading_(std::move(heading)) {}
+  Observer(Tuner& tuner, const KernelUse& kernel, std::string heading)
+      : tuner_(tuner), kernel_(kernel), heading_(std::move(heading)) {}
 
   void on_trial(const search::Trial& t) override {
-    db::TrialRow row;
-    row.run_id = run_id_;
-    row.kernel_key = kernel_.get().key;
-    row.device_id = tuner_.device_.identity.device_id;
-    row.opts = t.opts;
-    row.status = search::outcome_name(t.outcome);
-    row.stage = search::stage_name(t.stage);
-    row.code_hash = t.code_hash;
-    row.error = t.error;
-    row.time_ns = t.time_ns;
-    row.ratio_to_incumbent = t.ratio_to_incumbent;
-    row.compile_ms = t.compile_ms;
-    row.n_samples = static_cast<int64_t>(t.samples.size());
-    for (const auto& s : t.samples) row.samples.push_back({s.session, s.sweep, s.ns});
+    db::TrialRow row = trial_row(t, kernel_.get().key, tuner_.here_);
     tuner_.store_->insert_trial(row);
     tuner_.log_.detail(fmt::format("{}  {:<7} {:<13} {:>9}  {}{}", heading_, row.stage, row.status,
                                    reports::time_text(t.time_ns),
@@ -114,7 +83,6 @@ class Tuner::Observer final : public search::SearchObserver {
  private:
   Tuner& tuner_;
   const KernelUse& kernel_;
-  int64_t run_id_;
   std::string heading_;
 };
 
@@ -125,8 +93,9 @@ Tuner::Tuner(const TuneDevice& device, TuneSettings settings, db::Store* store, 
       store_(store),
       log_(log),
       stop_requested_(std::move(stop_requested)),
-      toolchain_(ask_toolchain()),
-      environment_id_(environment_id()) {}
+      here_{.device_id = device.identity.device_id,
+            .toolchain = ask_toolchain(),
+            .environment_id = read_environment_id()} {}
 
 Tuner::~Tuner() = default;
 
@@ -136,12 +105,7 @@ std::string Tuner::why_search(const KernelUse& kernel) const {
   if (!row) return "not stored";
   if (settings_.retune) return "asked to";
   if (row->pinned) return {};
-  if (row->stale) return "stale: " + row->stale_reason;
-  if (row->engine_version != engine_version) return "stale: another engine";
-  if (row->toolchain != toolchain_)
-    return fmt::format("stale: {} then, {} now", row->toolchain, toolchain_);
-  if (row->environment_id != environment_id_)
-    return "stale: the machine's kernel, microcode or governor changed";
+  if (std::string why = why_stale(*row, here_); !why.empty()) return why;
   if (row->action_set != action_set_name()) return "searched with other actions";
   return {};
 }
@@ -149,60 +113,29 @@ std::string Tuner::why_search(const KernelUse& kernel) const {
 TuneResult Tuner::run(const std::vector<KernelProgram>& programs,
                       const std::vector<KernelUse>& kernels) {
   store_->mark_dead_runs();
-  record_programs(programs);
-  int64_t run_id = store_->begin_run(
-      {.label = settings_.label,
-       .command = settings_.command_line,
-       .device_id = device_.identity.device_id,
-       .budget = settings_.budget_trials > 0 ? fmt::format("{}trials", settings_.budget_trials)
-                                             : fmt::format("{}s", settings_.budget_s),
-       .engine_version = engine_version,
-       .toolchain = toolchain_,
-       .seed = static_cast<int64_t>(settings_.seed)});
+  record_programs(*store_, device_.identity, programs);
+  here_.run_id = store_->begin_run({.label = settings_.label,
+                                    .command = settings_.command_line,
+                                    .device_id = device_.identity.device_id,
+                                    .budget = settings_.budget_trials > 0
+                                                  ? fmt::format("{}trials", settings_.budget_trials)
+                                                  : fmt::format("{}s", settings_.budget_s),
+                                    .engine_version = engine_version,
+                                    .toolchain = here_.toolchain,
+                                    .seed = static_cast<int64_t>(settings_.seed)});
   try {
-    TuneResult result = run_kernels(kernels, run_id);
-    store_->finish_run(run_id, result.interrupted ? "interrupted" : "finished");
+    TuneResult result = run_kernels(kernels);
+    store_->finish_run(here_.run_id, result.interrupted ? "interrupted" : "finished");
     return result;
   } catch (...) {
-    store_->finish_run(run_id, "failed");
+    store_->finish_run(here_.run_id, "failed");
     throw;
   }
 }
 
-void Tuner::record_programs(const std::vector<KernelProgram>& programs) {
-  store_->upsert_device({.device_id = device_.identity.device_id,
-                         .name = device_.identity.name,
-                         .backend = device_.identity.backend,
-                         .arch = device_.identity.arch,
-                         .facts_json = device_.identity.facts.dump(),
-                         .peak_gflops = {},
-                         .peak_gbps = {}});
-  for (const KernelProgram& p : programs) {
-    std::string id = cli::workload_id(p.instance);
-    store_->upsert_workload({.workload_id = id,
-                             .file = p.instance.file,
-                             .name = p.instance.name,
-                             .params_json = cli::params_json(p.instance),
-                             .content_hash = p.instance.content_hash,
-                             .weight = p.instance.weight,
-                             .repeat = p.instance.repeat});
-    for (size_t i = 0; i < p.kernels.size(); ++i) {
-      const ProgramKernel& k = p.kernels[i];
-      store_->upsert_kernel({.kernel_key = k.key,
-                             .name = k.name,
-                             .ast = k.ast,
-                             .shape_json = nlohmann::json(k.shape).dump(),
-                             .dtypes = k.dtypes,
-                             .flops = std::llround(k.flops),
-                             .bytes = std::llround(k.bytes)});
-      store_->upsert_kernel_use(k.key, id, static_cast<int64_t>(i), 1);
-    }
-  }
-}
-
-TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels, int64_t run_id) {
+TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels) {
   TuneResult result;
-  result.run_id = run_id;
+  result.run_id = here_.run_id;
   double start = now_s();
   std::vector<std::string> reasons;
   size_t to_search = 0;
@@ -215,8 +148,8 @@ TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels, int64_t run
     budget = settings_.budget_trials > 0 ? unlimited_s * static_cast<double>(to_search)
                                          : default_budget_s * static_cast<double>(to_search);
   log_.info(fmt::format(
-      "run {}: {} kernels, {} to search, budget {:.0f} s{}, device {} ({})", run_id, kernels.size(),
-      to_search, budget,
+      "run {}: {} kernels, {} to search, budget {:.0f} s{}, device {} ({})", here_.run_id,
+      kernels.size(), to_search, budget,
       settings_.budget_trials > 0 ? fmt::format(" and {} trials", settings_.budget_trials) : "",
       device_.identity.name, device_.identity.device_id));
   workshop_ = std::make_unique<Workshop>(settings_.workers);
@@ -245,7 +178,7 @@ TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels, int64_t run
       double share = std::max(0.0, start + budget - now_s()) / static_cast<double>(to_search);
       int trials =
           settings_.budget_trials > 0 ? std::max(1, trials_left / static_cast<int>(to_search)) : 0;
-      outcome = search_kernel(k, run_id, share, trials, heading, result.interrupted);
+      outcome = search_kernel(k, share, trials, heading, result.interrupted);
       for (int n : outcome.trials) trials_left -= n;
       --to_search;
       if (result.interrupted) break;
@@ -281,9 +214,8 @@ KernelOutcome Tuner::serve(const KernelUse& kernel, const db::BestRow& row) cons
           .verified = row.verified};
 }
 
-KernelOutcome Tuner::search_kernel(const KernelUse& kernel, int64_t run_id, double budget_s,
-                                   int budget_trials, const std::string& heading,
-                                   bool& interrupted) {
+KernelOutcome Tuner::search_kernel(const KernelUse& kernel, double budget_s, int budget_trials,
+                                   const std::string& heading, bool& interrupted) {
   KernelOutcome outcome;
   outcome.use = &kernel;
   const std::string target = target_text(device_.target);
@@ -332,7 +264,7 @@ KernelOutcome Tuner::search_kernel(const KernelUse& kernel, int64_t run_id, doub
     task.budget_s = std::max(0.0, budget_s - (now_s() - start));
     task.budget_trials = budget_trials;
 
-    Observer observer(*this, kernel, run_id, heading);
+    Observer observer(*this, kernel, heading);
     search::SearchResult found = search::HeuristicSearch().run(task, measurer, observer);
     outcome.trials = found.counts;
     outcome.note = found.note;
@@ -341,7 +273,7 @@ KernelOutcome Tuner::search_kernel(const KernelUse& kernel, int64_t run_id, doub
       return outcome;
     }
     if (found.status == SearchStatus::Failed) return failed(found.error);
-    store_winner(kernel, found, run_id, stored, outcome);
+    store_winner(kernel, found, stored, outcome);
     return outcome;
   } catch (const db::DbError&) {
     throw;  // without its database the run has no sense
@@ -350,41 +282,17 @@ KernelOutcome Tuner::search_kernel(const KernelUse& kernel, int64_t run_id, doub
   }
 }
 
-void Tuner::store_winner(const KernelUse& kernel, const search::SearchResult& found, int64_t run_id,
+void Tuner::store_winner(const KernelUse& kernel, const search::SearchResult& found,
                          const std::optional<db::BestRow>& stored, KernelOutcome& outcome) {
+  db::BestRow row = best_row(found, kernel.get(), here_);
   outcome.status = KernelStatus::Tuned;
-  outcome.opts = found.opts;
-  outcome.best_ns = found.best_ns;
-  outcome.heuristic_ns = found.heuristic_ns;
-  outcome.unoptimized_ns = found.unoptimized_ns;
-  outcome.gflops = kernel.get().flops / found.best_ns;
-  outcome.gbps = kernel.get().bytes / found.best_ns;
-  outcome.verified = found.verified;
-
-  db::BestRow row;
-  row.kernel_key = kernel.get().key;
-  row.device_id = device_.identity.device_id;
-  row.opts = found.opts;
-  row.best_ns = found.best_ns;
-  row.heuristic_ns = found.heuristic_ns;
-  row.unoptimized_ns = found.unoptimized_ns;
-  row.gain = finite(found.gain.gain);
-  row.ci_low = finite(found.gain.ci_low);
-  row.ci_high = finite(found.gain.ci_high);
-  row.sessions = found.gain.sessions;
-  row.tie_opts_json = nlohmann::json(found.tie_opts).dump();
-  row.gflops = outcome.gflops;
-  row.gbps = outcome.gbps;
-  row.verified = found.verified;
-  row.output_hash = found.output_hash;
-  row.code_hash = found.code_hash;
-  row.source_hash = found.source_hash;
-  row.run_id = run_id;
-  row.engine_version = engine_version;
-  row.action_set = std::string(action_set_name());
-  row.toolchain = toolchain_;
-  row.environment_id = environment_id_;
-  row.strategy = "heuristic";
+  outcome.opts = row.opts;
+  outcome.best_ns = row.best_ns;
+  outcome.heuristic_ns = row.heuristic_ns;
+  outcome.unoptimized_ns = row.unoptimized_ns;
+  outcome.gflops = row.gflops;
+  outcome.gbps = row.gbps;
+  outcome.verified = row.verified;
   // The stored row was a contestant, so the new one may replace it however the two times compare.
   auto refused = store_->store_best(row, stored ? std::optional(stored->run_id) : std::nullopt);
   if (refused) outcome.note += (outcome.note.empty() ? "" : "; ") + ("not stored: " + *refused);

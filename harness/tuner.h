@@ -12,6 +12,7 @@
 #include "engine/ir/target.h"
 #include "harness/cli/terminal.h"
 #include "harness/programs.h"
+#include "harness/tune_records.h"
 #include "search/strategy.h"
 
 namespace beamline {
@@ -66,16 +67,13 @@ class Tuner {
   /// Needs a writable store. Throws when the harness itself fails; the run is then marked failed.
   TuneResult run(const std::vector<KernelProgram>& programs, const std::vector<KernelUse>& kernels);
 
-  const std::string& toolchain() const { return toolchain_; }
-
  private:
   class Observer;
-  void record_programs(const std::vector<KernelProgram>& programs);
-  TuneResult run_kernels(const std::vector<KernelUse>& kernels, int64_t run_id);
+  TuneResult run_kernels(const std::vector<KernelUse>& kernels);
   KernelOutcome serve(const KernelUse& kernel, const db::BestRow& row) const;
-  KernelOutcome search_kernel(const KernelUse& kernel, int64_t run_id, double budget_s,
-                              int budget_trials, const std::string& heading, bool& interrupted);
-  void store_winner(const KernelUse& kernel, const search::SearchResult& found, int64_t run_id,
+  KernelOutcome search_kernel(const KernelUse& kernel, double budget_s, int budget_trials,
+                              const std::string& heading, bool& interrupted);
+  void store_winner(const KernelUse& kernel, const search::SearchResult& found,
                     const std::optional<db::BestRow>& stored, KernelOutcome& outcome);
 
   const TuneDevice& device_;
@@ -83,7 +81,7 @@ class Tuner {
   db::Store* store_;
   cli::Log& log_;
   std::function<bool()> stop_requested_;
-  std::string toolchain_, environment_id_;
+  Provenance here_;
   struct Workshop;  // compilers, and the data of the program in hand
   std::unique_ptr<Workshop> workshop_;
 };

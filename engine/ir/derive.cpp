@@ -178,10 +178,12 @@ bool const_dims(UOp u, Ints& out) {
   return true;
 }
 Ints to_ints(std::span<const int64_t> s) { return Ints(s.begin(), s.end()); }
+// Number of elements; -1 for a dim below zero or more elements than 63 bits count.
 int64_t product(std::span<const int64_t> s) {
   int64_t p = 1;
-  for (int64_t v : s) p *= v;
-  return p;
+  for (int64_t v : s)
+    if (v < 0 || __builtin_mul_overflow(p, std::max<int64_t>(v, 1), &p)) return -1;
+  return std::ranges::find(s, 0) == s.end() ? p : 0;
 }
 
 void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, const Extra* ext) {
@@ -242,7 +244,11 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
     }
     case Op::STAGE:
       if (!need(1)) return;
-      for (size_t i = 1; i < src.size(); i++) d.shape.push_back(src[i].vmax() + 1);
+      for (size_t i = 1; i < src.size(); i++) {
+        if (src[i].vmax() == std::numeric_limits<int64_t>::max())
+          return fail("an index is unbounded");
+        d.shape.push_back(src[i].vmax() + 1);
+      }
       d.shape.insert(d.shape.end(), src[0].shape().begin(), src[0].shape().end());
       return;
     case Op::LOAD:
@@ -326,6 +332,8 @@ void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
 Derived derive(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext) {
   Derived d;
   derive_shape(d, op, src, val, ext);
+  if (d.error.empty() && product(d.shape) < 0)
+    d.error = fmt::format("{}: no shape: ({})", op_name(op), fmt::join(d.shape, ","));
   if (!d.error.empty()) return d;
   derive_bounds(d, op, dtype, src, val, ext);
   derive_ranges(d, op, src);

@@ -2,12 +2,12 @@
 
 #include <cmath>
 #include <limits>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
 #include "engine/base/sha256.h"
+#include "engine/ir/node_map.h"
 
 namespace beamline {
 namespace {
@@ -74,17 +74,17 @@ std::string arg_text(UOp u, bool for_key) {
 }
 
 std::string lines(std::span<const UOp> list, bool for_key) {
-  std::unordered_map<const Node*, size_t> number;
+  NodeMap<size_t> number;
   std::string out;
   for (UOp u : list) {
     fmt::format_to(std::back_inserter(out), "%{}={}:{}(", number.size(), op_name(u.op()),
                    dtype_name(u.dtype()));
     for (size_t i = 0; i < u.nsrc(); i++)
-      fmt::format_to(std::back_inserter(out), "{}%{}", i ? "," : "", number.at(u.src(i).node()));
+      fmt::format_to(std::back_inserter(out), "{}%{}", i ? "," : "", *number.find(u.src(i).node()));
     out += ")";
     if (const std::string a = arg_text(u, for_key); !a.empty()) out += "[" + a + "]";
     out += "\n";
-    number.emplace(u.node(), number.size());
+    number.insert(u.node(), number.size());
   }
   return out;
 }

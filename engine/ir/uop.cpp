@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <unordered_set>
 
 #include "engine/base/check.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/derive.h"
+#include "engine/ir/node_map.h"
 #include "engine/ir/print.h"
 
 namespace beamline {
@@ -180,7 +180,7 @@ UOp maximum(UOp a, UOp b) { return alu(Op::MAX, {a, b}); }
 
 std::vector<UOp> toposort(UOp root) {
   std::vector<UOp> out;
-  std::unordered_set<const Node*> seen;
+  NodeMap<bool> seen;
   std::vector<std::pair<const Node*, bool>> stack{{root.node(), false}};
   while (!stack.empty()) {
     const auto [n, visited] = stack.back();
@@ -189,10 +189,10 @@ std::vector<UOp> toposort(UOp root) {
       out.push_back(UOp(n));
       continue;
     }
-    if (!seen.insert(n).second) continue;
+    if (!seen.insert(n, true)) continue;
     stack.emplace_back(n, true);
     for (size_t i = n->nsrc; i-- > 0;)
-      if (!seen.contains(n->src[i])) stack.emplace_back(n->src[i], false);
+      if (!seen.find(n->src[i])) stack.emplace_back(n->src[i], false);
   }
   return out;
 }

@@ -1,9 +1,11 @@
 #include "engine/lower/lower.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include <fmt/format.h>
 
+#include "engine/base/check.h"
 #include "engine/lower/passes.h"
 #include "engine/rules/rules.h"
 
@@ -47,6 +49,14 @@ constexpr Pass passes[] = {
 };
 // clang-format on
 
+// A pass that breaks its stage is our own mistake.
+void must_hold(std::string_view pass, const std::optional<std::string>& error) {
+  if (error)
+    std::fprintf(stderr, "after pass '%.*s': %s\n", static_cast<int>(pass.size()), pass.data(),
+                 error->c_str());
+  CHECK(!error);
+}
+
 }  // namespace
 
 std::vector<std::string_view> pass_names() {
@@ -68,13 +78,16 @@ std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, con
   k.opts = schedule.applied();
   State s{schedule.ast(), target, {}, 1, 1, options.reference, {}};
   if (options.after_pass) options.after_pass("apply opts", s.graph);
+  must_hold("apply opts", verify(s.graph, Stage::Kernel, options.check));
   for (const Pass& p : passes) {
     p.run(s);
     if (!s.refusal.empty()) return OptRefusal{opts.size(), s.refusal};
     if (options.after_pass) options.after_pass(p.name, s.graph);
+    must_hold(p.name, verify(s.graph, Stage::Lowered, options.check));
   }
   k.threads = s.threads;
   k.list = linearize(s.graph);
+  must_hold("linearize", verify_linear(k.list, options.check));
   for (UOp u : k.list) {
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
       k.args.push_back({u.param().slot, u.dtype(), u.numel(), false});

@@ -9,6 +9,7 @@
 #include "engine/ir/target.h"
 #include "engine/lower/estimates.h"
 #include "engine/opt/schedule.h"
+#include "engine/rules/verify.h"
 
 namespace beamline {
 
@@ -32,6 +33,7 @@ struct LinearKernel {
 struct LowerOptions {
   bool reference =
       false;  // compute floats in f64 and store them so: the expected outputs of a kernel
+  int check = default_check_level();  // the verifier's level, after every pass; a failure aborts
   /// Called after every pass with its name and the graph.
   std::function<void(std::string_view pass, UOp graph)> after_pass;
 };

@@ -16,7 +16,8 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
     return Refusal{"compile_error", fmt::format("kernel text, line {} column {}: {}", e->line,
                                                 e->column, e->message)};
   const UOp ast = std::get<UOp>(parsed);
-  if (ast.op() != Op::SINK) return Refusal{"compile_error", "the kernel's root is not a SINK"};
+  if (const auto error = verify(ast, Stage::Kernel))
+    return Refusal{"compile_error", "kernel text: " + *error};
   const auto opts = parse_opts(request.opts_text);
   if (const auto* e = std::get_if<OptError>(&opts))
     return Refusal{"rejected", fmt::format("opts, character {}: {}", e->position, e->message)};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/node_map.h"
+
 namespace beamline {
 namespace {
 
@@ -29,9 +31,9 @@ class Rewriter {
       if (applied_ > budget) throw RewriteLoop(loop_text());
     }
     // A replacement that contains what it replaces waits for itself.
-    const auto it = done_.find(root);
-    if (it == done_.end()) throw RewriteLoop(loop_text());
-    return it->second;
+    const UOp result = settled(root);
+    if (!result) throw RewriteLoop(loop_text());
+    return result;
   }
 
  private:
@@ -42,7 +44,12 @@ class Rewriter {
   };
 
   void push(UOp u) {
-    if (queued_.emplace(u, true).second) stack_.push_back({u, 0, u});
+    if (results_.insert(u.node(), UOp())) stack_.push_back({u, 0, u});
+  }
+  // What became of u; null while that is open.
+  UOp settled(UOp u) {
+    const UOp* r = results_.find(u.node());
+    return r ? *r : UOp();
   }
   UOp apply(UOp u) {
     const Rule* fired = nullptr;
@@ -68,18 +75,18 @@ class Rewriter {
     for (size_t i = cur.nsrc(); i-- > 0;) push(cur.src(i));
   }
   void leave(const Entry& e) {
-    std::vector<UOp> src;
+    src_.clear();
     bool changed = false;
     for (size_t i = 0; i < e.current.nsrc(); i++) {
-      const auto it = done_.find(e.current.src(i));
-      if (it == done_.end()) {  // still open below: come back when it is done
+      const UOp s = settled(e.current.src(i));
+      if (!s) {  // still open below: come back when it is done
         waiting_[e.current.src(i)].push_back(e);
         return;
       }
-      src.push_back(it->second);
-      changed |= !(it->second == e.current.src(i));
+      src_.push_back(s);
+      changed |= !(s == e.current.src(i));
     }
-    const UOp rebuilt = changed ? rebuild(e.current, src) : e.current;
+    const UOp rebuilt = changed ? rebuild(e.current, src_) : e.current;
     UOp r = o_.bottom_up ? (changed && !o_.walk ? rebuilt : UOp{}) : apply(rebuilt);
     if (!r && changed) r = rebuilt;
     if (!r || r == e.original || o_.walk || (o_.bottom_up && !changed))
@@ -89,13 +96,14 @@ class Rewriter {
     push(r);
   }
   void finish(const Entry& e) {
-    if (const auto it = done_.find(e.current); it != done_.end())
-      settle(e.original, it->second);
+    if (const UOp r = settled(e.current))
+      settle(e.original, r);
     else
       waiting_[e.current].push_back(e);
   }
   void settle(UOp u, UOp result) {
-    done_[u] = result;
+    *results_.find(u.node()) = result;
+    if (waiting_.empty()) return;
     const auto it = waiting_.find(u);
     if (it == waiting_.end()) return;
     const std::vector<Entry> woken = std::move(it->second);
@@ -113,8 +121,8 @@ class Rewriter {
   void* ctx_;
   const RewriteOptions& o_;
   std::vector<Entry> stack_;
-  std::unordered_map<UOp, bool, UOpHash> queued_;
-  std::unordered_map<UOp, UOp, UOpHash> done_;
+  std::vector<UOp> src_;
+  NodeMap<UOp> results_;  // null: queued, not settled
   std::unordered_map<UOp, std::vector<Entry>, UOpHash> waiting_;
   std::deque<const Rule*> last_;
   size_t applied_ = 0;
@@ -127,18 +135,20 @@ UOp graph_rewrite(UOp root, const MatcherBase& rules, void* ctx, const RewriteOp
 }
 
 UOp substitute(UOp root, const Substitution& map) {
-  Substitution done = map;
+  NodeMap<UOp> done;
+  for (const auto& [from, to] : map) done.insert(from.node(), to);
+  std::vector<UOp> src;
   for (UOp u : toposort(root)) {
-    if (done.contains(u)) continue;
-    std::vector<UOp> src;
+    if (done.find(u.node())) continue;
+    src.clear();
     bool changed = false;
     for (size_t i = 0; i < u.nsrc(); i++) {
-      src.push_back(done.at(u.src(i)));
+      src.push_back(*done.find(u.src(i).node()));
       changed |= !(src.back() == u.src(i));
     }
-    done.emplace(u, changed ? rebuild(u, src) : u);
+    done.insert(u.node(), changed ? rebuild(u, src) : u);
   }
-  return done.at(root);
+  return *done.find(root.node());
 }
 
 }  // namespace beamline

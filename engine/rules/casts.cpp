@@ -6,7 +6,6 @@ namespace beamline {
 namespace {
 using namespace pat;
 using M = Cap<"m">;
-constexpr OpSet ring = Op::ADD | Op::MUL;
 
 // Every value x can have is a value of t.
 bool fits(UOp x, DType t) {
@@ -23,6 +22,7 @@ constexpr RuleOf<void> table[] = {
     law("cast-same",       node(Op::CAST | Op::BITCAST, x).as("u"),           [](U u, X x_)      { return u.dtype() == x_.dtype() ? UOp(x_) : UOp{}; }),
     law("bitcast-bitcast", node(Op::BITCAST, node(Op::BITCAST, x)).as("u"),   [](U u, X x_)      { return dtype_bytes(u.dtype()) == dtype_bytes(x_.dtype()) ? make(Op::BITCAST, u.dtype(), {x_}) : UOp{}; }),
     law("cast-cast",       node(Op::CAST, node(Op::CAST, x).as("m")).as("u"), [](U u, M m, X x_) { return cast_cast(u, x_, m); }),
+    law("cast-sum",        node(Op::CAST, (xw + c0).dtype(DType::WeakInt)).ints().as("u"),            [](U u, X x_, C0 a) { return u.dtype() == DType::WeakInt ? UOp{} : cast(x_, u.dtype()) + as_type(a, u.dtype()); }),
     law("cast-to-bool",    node(Op::CAST, x).bools(),                         [](X x_)           { return ne(x_, const_like(x_, 0)); }),
 };
 // clang-format on

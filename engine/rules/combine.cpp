@@ -55,6 +55,28 @@ UOp merge_selections(UOp u) {
   return {};
 }
 
+// Bools used as integers: one op on bools and one cast. max(-a, -b) is -(a & b).
+void join_bools(Op op, DType t, std::vector<UOp>& items) {
+  if (t == DType::Bool) return;
+  const auto is_bool = [](UOp x) { return x.op() == Op::CAST && x.src(0).dtype() == DType::Bool; };
+  const auto is_minus = [&](UOp x) {
+    return x.op() == Op::MUL && x.src(1).is_const(-1) && is_bool(x.src(0));
+  };
+  const auto join = [&](auto is_item, Op on_bools, bool minus) {
+    if (std::ranges::count_if(items, is_item) < 2) return;
+    UOp all;
+    for (UOp x : items) {
+      if (!is_item(x)) continue;
+      const UOp bit = minus ? x.src(0).src(0) : x.src(0);
+      all = all ? alu(on_bools, {all, bit}) : bit;
+    }
+    std::erase_if(items, is_item);
+    items.push_back(minus ? cast(all, t) * iconst(-1, t) : cast(all, t));
+  };
+  join(is_bool, op == Op::MUL ? Op::AND : op == Op::MAX ? Op::OR : op, /*minus=*/false);
+  if (op == Op::MAX && t == DType::WeakInt) join(is_minus, Op::AND, /*minus=*/true);
+}
+
 // A chain of one associative op: operands flattened, constants folded, repeats dropped where
 // idempotent.
 UOp canonical_chain(UOp u) {
@@ -84,6 +106,7 @@ UOp canonical_chain(UOp u) {
     }
     if (items.size() + stack.size() > limit) return {};
   }
+  join_bools(op, u.dtype(), items);
   std::ranges::sort(items, [](UOp a, UOp b) { return compare_structure(a, b) < 0; });
   if (constant) items.push_back(iconst(*constant, u.dtype()));
   if (items.empty()) return const_like(u, 0);

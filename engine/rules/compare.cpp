@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "engine/ir/derive.h"
+#include "engine/rules/facts.h"
 #include "engine/rules/linear.h"
 #include "engine/rules/rules.h"
 #include "engine/rules/rules_internal.h"
@@ -142,6 +143,7 @@ UOp not_less(UOp x, UOp y) {
 constexpr RuleOf<void> table[] = {
     law("less",      ordered(xw < y).as("u"),                   [](U u, X, Y y_)    { return y_.dtype() == DType::WeakInt ? less(u) : UOp{}; }),
     law("equal",     node(Op::CMPNE | Op::CMPEQ, xw, y).as("u"), [](U u, X, Y y_)   { return y_.dtype() == DType::WeakInt ? equal(u) : UOp{}; }),
+    law("join-bounds", node(Op::AND | Op::OR, b, y).as("u"),     [](U u, B, Y)       { return join_bounds(u); }),
     law("not-less",  negated(x < y),                            [](X x_, Y y_)      { return not_less(x_, y_); }),
 };
 // clang-format on

@@ -109,6 +109,30 @@ UOp join_operands(UOp u) {
   return src == u.srcs() ? UOp{} : rebuild(u, src);
 }
 
+// The same element by element, where operands are vectors of constants.
+UOp fold_stacks(UOp u) {
+  size_t lanes = 0;
+  for (size_t i = 0; i < u.nsrc(); i++) {
+    const UOp s = u.src(i);
+    if (s.is_const() && !s.is_invalid()) continue;
+    if (s.op() != Op::STACK || s.nsrc() == 0 || (lanes != 0 && s.nsrc() != lanes)) return {};
+    lanes = s.nsrc();
+    for (size_t k = 0; k < lanes; k++)
+      if (!s.src(k).is_const() || s.src(k).is_invalid()) return {};
+  }
+  std::vector<UOp> out;
+  for (size_t k = 0; k < lanes; k++) {
+    std::vector<UOp> src = u.srcs();
+    for (UOp& s : src)
+      if (!s.is_const()) s = s.src(k);
+    const UOp scalar = make(u.op(), u.dtype(), src);
+    out.push_back(u.op() == Op::WHERE ? as_type(src[0].is_const(0) ? src[2] : src[1], u.dtype())
+                                      : fold_constants(scalar));
+    if (!out.back()) return {};
+  }
+  return lanes == 0 ? UOp{} : stack(out);
+}
+
 constexpr OpSet joining = ops::commutative | Op::CMPLT | Op::SUB | Op::FLOORDIV | Op::FLOORMOD |
                           Op::CDIV | Op::CMOD | Op::FDIV | Op::POW | Op::WHERE | Op::MULACC;
 
@@ -118,6 +142,10 @@ constexpr RuleOf<void> table[] = {
     law("fold-binary",   ordered(node(ops::binary, c0, c1)).as("u"), [](U u, C0, C1)     { return fold_constants(u); }),
     law("fold-ternary",  node(Op::MULACC, c0, c1, k).as("u"),        [](U u, C0, C1)     { return fold_constants(u); }),
     law("fold-cast",     node(Op::CAST | Op::BITCAST, c0).as("u"),   [](U u, C0)         { return fold_constants(u); }),
+    law("fold-stack-1",  node(ops::unary | Op::CAST, node(Op::STACK).tail()).as("u"), [](U u) { return fold_stacks(u); }),
+    law("fold-stack-2",  node(ops::binary, node(Op::STACK).tail(), y).as("u"), [](U u, Y) { return fold_stacks(u); }),
+    law("fold-stack-right", node(ops::binary, c0, node(Op::STACK).tail()).as("u"), [](U u, C0) { return fold_stacks(u); }),
+    law("fold-stack-3",  node(Op::WHERE, node(Op::STACK).tail(), y, z).as("u"), [](U u, Y, Z) { return fold_stacks(u); }),
     law("join-operands", node(joining, x, y).as("u"),                [](U u, X, Y)       { return join_operands(u); }),
     law("join-branches", node(joining, x, y, z).as("u"),             [](U u, X, Y, Z)    { return join_operands(u); }),
 };

@@ -18,6 +18,7 @@ bool clears_only_low_bits(int64_t mask, int64_t bits) {
 // (x & mask) >> n, (x & mask) // 2^n where the mask clears only bits that are shifted out.
 UOp drop_mask(UOp u, UOp x, UOp mask, UOp n) {
   int64_t bits = n.ival();
+  if (x.dtype() != u.dtype()) return {};
   if (u.op() == Op::FLOORDIV) {
     if (bits <= 0 || (bits & (bits - 1)) != 0) return {};
     bits = __builtin_ctzll(static_cast<uint64_t>(bits));

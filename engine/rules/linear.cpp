@@ -105,7 +105,8 @@ bool is_exact(UOp root) {
     stack.pop_back();
     if (u.is_const() && (u.ival() < 0 || u.ival() > dtype_max(root.dtype()))) return false;
     if (u.vmin() < 0 || visited > 2 * Linear::max_terms) return false;
-    if (u.op() == Op::CAST && u.src(0).vmin() < 0) return false;
+    if ((u.op() == Op::CAST && u.src(0).vmin() < 0) || u.op() == Op::SUB || u.op() == Op::NEG)
+      return false;
     if (u.op() != Op::ADD && u.op() != Op::MUL) continue;
     const Wide a = u.src(0).vmax(), b = u.src(1).vmax();
     if (!is_bounded(u.src(0)) || !is_bounded(u.src(1)) || u.src(0).vmin() < 0 ||

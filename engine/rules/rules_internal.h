@@ -56,6 +56,7 @@ const Rules<>& compare_rules();
 const Rules<>& divmod_rules();
 const Rules<>& where_bound_rules();
 const Rules<>& distribute_rules();
+const Rules<>& implied_rules();
 const Rules<>& valid_rules();
 const Rules<>& reduce_rules();
 const Rules<>& control_rules();

@@ -16,7 +16,8 @@ const Rules<>& symbolic() {
   return r;
 }
 const Rules<>& sym() {
-  static const Rules<> r = symbolic() + distribute_rules() + control_rules();
+  static const Rules<> r =
+      symbolic() + distribute_rules() + valid_rules() + reduce_rules() + control_rules();
   return r;
 }
 

@@ -260,7 +260,10 @@ std::variant<SimplifyResult, ExpressionError> simplify_text(
   Names fired;
   const UOp u = simplify(root, sym_matcher(), &fired);
   r.simplified = print_expression(u, &r.ops_after);
-  if (r.ops_after > ops) r.simplified = trimmed(expr), r.ops_after = ops;
+  // Moving a divisor into a branch can make it a literal 0, which the grammar refuses.
+  const bool reads =
+      std::holds_alternative<ParsedExpression>(parse_expression(variables, r.simplified));
+  if (r.ops_after > ops || !reads) r.simplified = trimmed(expr), r.ops_after = ops;
   r.vmin = std::max(root.vmin(), u.vmin()), r.vmax = std::min(root.vmax(), u.vmax());
   r.rules = std::move(fired.names);
   return r;

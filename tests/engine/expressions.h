@@ -1,5 +1,7 @@
 // Random well-typed scalar expressions, and random values for their leaves.
 #pragma once
+#include <fmt/format.h>
+
 #include <random>
 #include <string>
 
@@ -35,7 +37,7 @@ class Expressions {
   UOp variable_of(DType t) {
     static constexpr int64_t bounds[][2] = {{0, 7}, {-3, 3}, {0, 31}, {5, 9}, {-20, -1}, {0, 1000}};
     const uint64_t i = below(4);
-    const std::string name = "v" + std::to_string(i) + "_" + std::string(dtype_name(t));
+    const std::string name = fmt::format("v{}_{}", i, dtype_name(t));
     if (t == DType::Bool) return variable(name, 0, 1, t);
     if (is_float(t)) return variable(name, 0, 0, t);
     if (is_unsigned(t))
@@ -47,7 +49,7 @@ class Expressions {
       return range(end, static_cast<int64_t>(i), AxisType::LOOP);
     }
     const auto& b = bounds[below(std::size(bounds))];
-    return variable(name + "_" + std::to_string(&b - bounds), b[0], b[1], t);
+    return variable(fmt::format("{}_{}", name, &b - bounds), b[0], b[1], t);
   }
   UOp leaf(DType t) { return below(3) == 0 ? constant(t) : variable_of(t); }
   UOp of(DType t, int depth) {
@@ -129,6 +131,10 @@ class Expressions {
     static constexpr Op joins[] = {Op::AND, Op::OR, Op::XOR, Op::AND, Op::OR, Op::CMPNE, Op::CMPEQ};
     switch (below(5)) {
       case 0: return logical_not(of(DType::Bool, depth - 1));
+      case 2: {  // bounds of one range, as guards have them
+        const UOp r = range(coin() ? 8 : 512, coin(), AxisType::LOOP), k = iconst(between(-1, 9));
+        return coin() ? r < k : coin() ? k < r : alu(coin() ? Op::CMPEQ : Op::CMPNE, {r, k});
+      }
       case 1:
         return alu(joins[below(std::size(joins))],
                    {of(DType::Bool, depth - 1), of(DType::Bool, depth - 1)});

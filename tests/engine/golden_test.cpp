@@ -65,7 +65,7 @@ File read(const std::filesystem::path& path) {
 std::string written(const File& file) {
   std::string s = file.head, pass;
   for (const Case& c : file.cases) {
-    if (c.pass != pass) s += (s.empty() ? "pass: " : "\npass: ") + c.pass + "\n";
+    if (c.pass != pass) s += "\npass: " + c.pass + "\n";
     pass = c.pass;
     s += "\ncase: " + c.name + "\n" + c.input + "->\n" + c.output +
          "by:" + (c.by.empty() ? "" : " ") + c.by + "\n";

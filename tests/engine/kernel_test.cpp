@@ -121,7 +121,9 @@ std::vector<double> run(const KernelGraph& g, const std::vector<test::Tensor>& i
   for (size_t i = 0; i < in.size(); i++) memory[i].floats = in[i].data;
   for (const KernelAst& k : g.kernels) {
     const Opts opts = choose(k.ast);
-    const auto lowered = lower(k.ast, opts, target);
+    LowerOptions checked;
+    checked.check = 1;
+    const auto lowered = lower(k.ast, opts, target, checked);
     EXPECT_TRUE(std::holds_alternative<LinearKernel>(lowered)) << opts_text(opts);
     if (!std::holds_alternative<LinearKernel>(lowered)) return {};
     const LinearKernel& linear = std::get<LinearKernel>(lowered);

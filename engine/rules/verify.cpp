@@ -1,0 +1,149 @@
+#include "engine/rules/verify.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+namespace beamline {
+namespace {
+
+constexpr unsigned tensor = 1, kernel = 2, lowered = 4, linear = 8, after_opts = lowered | linear;
+constexpr unsigned bit(Stage s) { return 1u << static_cast<unsigned>(s); }
+
+constexpr OpSet leaves = Op::PARAM | Op::CONST | Op::STACK;
+constexpr OpSet tensor_ops =
+    leaves | ops::elementwise | ops::movement | Op::REDUCE | Op::CONTIGUOUS | Op::DETACH | Op::SINK;
+constexpr OpSet kernel_ops =
+    leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END | Op::STORE | Op::INDEX | Op::RANGE;
+constexpr OpSet lowered_ops =
+    kernel_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP | Op::SHRINK | Op::SPECIAL;
+
+UOp memory_of(UOp u) {
+  while (u.op() == Op::INDEX || u.op() == Op::SHRINK || u.op() == Op::AFTER) u = u.src(0);
+  return u;
+}
+bool is_address(UOp u) { return u.op() == Op::INDEX || u.op() == Op::SHRINK; }
+bool is_gate(UOp u) { return u.op() == Op::WHERE && u.src(2).is_invalid(); }
+bool all_ranges(UOp u, size_t from) {
+  for (size_t i = from; i < u.nsrc(); i++)
+    if (u.src(i).op() != Op::RANGE) return false;
+  return true;
+}
+bool value_dtype_fits(UOp u) { return u.dtype() == derive_dtype(u.op(), u.srcs(), u.dtype()); }
+bool in_bounds(UOp u) {
+  if (is_gate(u.src(1))) return true;
+  const UOp memory = memory_of(u);
+  return u.src(1).vmin() >= 0 && u.src(1).vmax() < memory.numel();
+}
+
+struct Check {
+  std::string_view name;
+  unsigned stages;
+  int level;
+  OpSet ops;
+  bool (*holds)(UOp);
+  std::string_view expected;
+};
+// clang-format off
+constexpr Check checks[] = {
+    {"no-if",           15,                  1, Op::IF | Op::ENDIF, [](UOp)   { return false; }, "gates, not branches"},
+    {"tensor-op",       tensor,              1, ops::all,   [](UOp u) { return tensor_ops.has(u.op()); }, "an op of the tensor graph"},
+    {"kernel-op",       kernel,              1, ops::all,   [](UOp u) { return kernel_ops.has(u.op()); }, "an op of kernels"},
+    {"lowered-op",      after_opts,          1, ops::all,   [](UOp u) { return lowered_ops.has(u.op()); }, "an op of lowered kernels"},
+    {"alu-dtype",       15,                  1, ops::alu,   value_dtype_fits, "the dtype its operands give"},
+    {"where-condition", 15,                  1, Op::WHERE,  [](UOp u) { return u.src(0).dtype() == DType::Bool || u.src(0).is_invalid(); }, "a bool condition"},
+    {"param-space",     15,                  1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Global || u.addrspace() == AddrSpace::Alu; }, "global memory or a variable"},
+    {"param-slot",      kernel | after_opts, 1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Alu || (u.param().slot >= 0 && u.param().slot < 4096); }, "a slot in 0..4095"},
+    {"param-flat",      kernel | after_opts, 1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Alu || (u.shape().size() == 1 && u.numel() > 0); }, "one dimension of at least one element"},
+    {"sink-stores",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return std::ranges::all_of(u.srcs(), [](UOp s) { return s.op() == Op::END || s.op() == Op::STORE || s.op() == Op::GROUP; }) && u.nsrc() > 0; }, "stores, ended"},
+    {"sink-closed",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return u.ranges().empty(); }, "every range ended"},
+    {"end-ranges",      kernel | after_opts, 1, Op::END,    [](UOp u) { return u.nsrc() > 1 && (u.src(0).op() == Op::STORE || u.src(0).op() == Op::END || u.src(0).op() == Op::GROUP) && all_ranges(u, 1); }, "a store and ranges"},
+    {"range-size",      kernel | after_opts, 1, Op::RANGE,  [](UOp u) { return u.nsrc() == 1 && u.src(0).is_const() && u.src(0).ival() > 0; }, "a constant positive end"},
+    {"tensor-reduce",   tensor,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1; }, "leading dims, no ranges"},
+    {"kernel-reduce",   kernel,              1, Op::REDUCE, [](UOp u) { return u.reduce_dims() == 0 && u.nsrc() > 1 && all_ranges(u, 1); }, "ranges"},
+    {"index-shape",     kernel | after_opts, 1, Op::INDEX,  [](UOp u) { return u.nsrc() == 2 && (memory_of(u).op() == Op::PARAM || memory_of(u).op() == Op::BUFFER) && (is_int(u.src(1).dtype())); }, "memory and one integer index"},
+    {"index-bounds",    kernel,              2, Op::INDEX,  in_bounds, "an index within its buffer"},
+    {"store-index",     kernel | after_opts, 1, Op::STORE,  [](UOp u) { return u.nsrc() >= 2 && is_address(u.src(0)); }, "an address and a value"},
+    {"store-dtype",     kernel | after_opts, 1, Op::STORE,  [](UOp u) { return u.src(1).dtype() == memory_of(u.src(0)).dtype() || is_weak(u.src(1).dtype()); }, "a value of the buffer's dtype"},
+    {"store-arity",     kernel,              1, Op::STORE,  [](UOp u) { return u.nsrc() == 2; }, "no gate yet"},
+    {"store-gate",      after_opts,          1, Op::STORE,  [](UOp u) { return u.nsrc() == 2 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool); }, "at most a bool gate"},
+    {"load-shape",      after_opts,          1, Op::LOAD,   [](UOp u) { return is_address(u.src(0)) && (u.nsrc() == 1 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool)); }, "an address, and alternative and gate or neither"},
+    {"no-invalid",      after_opts,          1, Op::CONST,  [](UOp u) { return u.dtype() != DType::Invalid; }, "no poison left"},
+    {"flat-reduce",     linear,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1 && u.reduce_dims() == 1; }, "lanes only"},
+};
+// clang-format on
+
+std::optional<std::string> check_nodes(std::span<const UOp> nodes, unsigned stage, int level) {
+  for (size_t i = 0; i < nodes.size(); i++)
+    for (const Check& c : checks)
+      if ((c.stages & stage) != 0 && c.level <= level && c.ops.has(nodes[i].op()) &&
+          !c.holds(nodes[i]))
+        return fmt::format("{}: %{} {}: expected {}", c.name, i, op_name(nodes[i].op()),
+                           c.expected);
+  return std::nullopt;
+}
+
+// A slot names one buffer.
+std::optional<std::string> check_slots(std::span<const UOp> nodes) {
+  std::unordered_map<int64_t, UOp> by_slot;
+  for (UOp u : nodes) {
+    if (u.op() != Op::PARAM || u.addrspace() != AddrSpace::Global) continue;
+    const auto [it, is_new] = by_slot.emplace(u.param().slot, u);
+    if (!is_new && !(it->second == u))
+      return fmt::format("one-buffer-per-slot: slot {} names two buffers", u.param().slot);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> verify(UOp root, Stage stage, int level) {
+  if (level <= 0) return std::nullopt;
+  if (stage != Stage::Tensor && root.op() != Op::SINK)
+    return fmt::format("root: expected SINK, found {}", op_name(root.op()));
+  const std::vector<UOp> order = toposort(root);
+  if (auto error = check_nodes(order, bit(stage), level)) return error;
+  return stage == Stage::Tensor ? std::nullopt : check_slots(order);
+}
+
+std::optional<std::string> verify_linear(std::span<const UOp> list, int level) {
+  if (level <= 0) return std::nullopt;
+  if (auto error = check_nodes(list, linear, level)) return error;
+  std::unordered_set<UOp, UOpHash> seen;
+  std::vector<UOp> open;
+  for (size_t i = 0; i < list.size(); i++) {
+    const UOp u = list[i];
+    if (is_weak(u.dtype()) && u.op() != Op::STACK && u.op() != Op::CONST)
+      return fmt::format("no-weak: %{} {} has no width", i, op_name(u.op()));
+    for (UOp s : u.srcs())
+      if (!seen.contains(s))
+        return fmt::format("order: %{} {} stands before its operand {}", i, op_name(u.op()),
+                           op_name(s.op()));
+    if (u.op() == Op::RANGE) open.push_back(u);
+    if (u.op() == Op::END) {
+      if (open.empty() || !(open.back() == u.src(1)))
+        return fmt::format("nesting: %{} END does not close the innermost loop", i);
+      open.pop_back();
+    }
+    if (u.op() != Op::RANGE && u.op() != Op::END)
+      for (const Node* r : u.ranges())
+        if (std::ranges::find(open, UOp(r)) == open.end())
+          return fmt::format("scope: %{} {} stands outside of a loop it depends on", i,
+                             op_name(u.op()));
+    seen.insert(u);
+  }
+  if (!open.empty()) return "nesting: a loop is not closed";
+  return std::nullopt;
+}
+
+std::vector<std::string_view> check_names() {
+  std::vector<std::string_view> out;
+  for (const Check& c : checks) out.push_back(c.name);
+  for (const char* name : {"one-buffer-per-slot", "no-weak", "order", "nesting", "scope"})
+    out.emplace_back(name);
+  return out;
+}
+
+}  // namespace beamline

@@ -1,0 +1,129 @@
+// Wrong usage: exit code 2, a message on stderr, nothing on stdout; and help.
+#include <gtest/gtest.h>
+
+#include "cli_runner.h"
+
+namespace beamline::test {
+namespace {
+
+struct UsageCase {
+  std::vector<std::string> arguments;
+  std::string message;  // that stderr has
+};
+class Usage : public ::testing::TestWithParam<UsageCase> {};
+
+TEST_P(Usage, ExitsWith2) {
+  CliRunner cli;
+  CliResult r = cli.run(GetParam().arguments);
+  EXPECT_EQ(r.code, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find(GetParam().message), std::string::npos) << r.err;
+}
+
+const std::string quickstart = BEAMLINE_SOURCE_DIR "/workloads/quickstart.toml";
+
+// clang-format off
+INSTANTIATE_TEST_SUITE_P(All, Usage, ::testing::Values(
+    UsageCase{{}, "a command is missing"},
+    UsageCase{{"tun"}, "unknown command 'tun'; did you mean 'tune'?"},
+    UsageCase{{"bench", quickstart}, "unknown command 'bench'"},
+    UsageCase{{"workloads"}, "needs a command: list, show or check"},
+    UsageCase{{"workloads", "lst"}, "unknown command 'workloads lst'; did you mean 'list'?"},
+    UsageCase{{"db", "merge"}, "unknown command 'db merge'"},
+    UsageCase{{"--jsn"}, "unknown option '--jsn'; did you mean '--json'?"},
+    UsageCase{{"tune"}, "WORKLOAD... is missing"},
+    UsageCase{{"tune", quickstart, "--strategy", "beam"}, "--strategy: 'beam' is not available"},
+    UsageCase{{"tune", quickstart, "--device", "cuda:0"}, "--device: 'cuda:0' is not available"},
+    UsageCase{{"tune", quickstart, "--budget", "soon"}, "--budget: 'soon'"},
+    UsageCase{{"tune", quickstart, "--budget", "60"}, "--budget: '60'"},
+    UsageCase{{"tune", quickstart, "--budget", "-5s"}, "--budget: '-5s'"},
+    UsageCase{{"tune", quickstart, "--seed", "1.5"}, "--seed: '1.5' is not an integer"},
+    UsageCase{{"tune", quickstart, "--workers", "0"}, "--workers: '0' is not an integer from 1"},
+    UsageCase{{"tune", quickstart, "--timeout", "nan"}, "--timeout: 'nan'"},
+    UsageCase{{"tune", quickstart, "--plant", "bug"}, "--plant: 'bug' is none of wrong, crash or hang"},
+    UsageCase{{"tune", quickstart, "--beam", "4"}, "unknown option '--beam'"},
+    UsageCase{{"tune", quickstart, "--label"}, "--label: a value is missing"},
+    UsageCase{{"tune", quickstart, "--label", "--json"}, "--label: a value is missing"},
+    UsageCase{{"tune", quickstart, "--seed", "1", "--seed", "2"}, "--seed is given more than once"},
+    UsageCase{{"tune", quickstart, "--db", "a", "--db", "b"}, "give --db once"},
+    UsageCase{{"tune", quickstart, "--param", "M"}, "--param M"},
+    UsageCase{{"tune", quickstart, "--param", "NOSUCH=3"}, "NOSUCH"},
+    UsageCase{{"tune", "/nonexistent.toml"}, "/nonexistent.toml"},
+    UsageCase{{"kernels", quickstart + ":nothing*"}, "nothing*"},
+    UsageCase{{"kernels", quickstart, "-x"}, "unknown option '-x'"},
+    UsageCase{{"kernels", quickstart, "--color", "blue"}, "--color: 'blue'"},
+    UsageCase{{"kernels", quickstart, "--quiet", "--verbose"}, "exclude each other"},
+    UsageCase{{"best", "--db", "/nonexistent.db"}, "no database at /nonexistent.db"},
+    UsageCase{{"best", "extra"}, "unexpected argument 'extra'"},
+    UsageCase{{"db", "query"}, "SQL is missing"},
+    UsageCase{{"db", "info", "--db", quickstart}, "quickstart.toml"},
+    UsageCase{{"ir", "lower", quickstart}, "--kernel is needed"},
+    UsageCase{{"ir", "lower", quickstart, "--kernel", "9"}, "no kernel is called '9'"},
+    UsageCase{{"ir", "lower", quickstart, "--kernel", "0", "--emit", "sourc"}, "did you mean 'source'"},
+    UsageCase{{"ir", "lower", quickstart, "--kernel", "0", "--opts", "UPCAST:0"}, "--opts, column 1"},
+    UsageCase{{"ir", "lower", quickstart, "--kernel", "0", "--opts", "UPCAST:0:4;UPCAST:77:4"}, "opt 2 (UPCAST:77:4)"},
+    UsageCase{{"ir", "lower", quickstart, "--kernel", "0", "--opts", "1=UPCAST:0:4"}, "is not the kernel"},
+    UsageCase{{"ir", "simplify", "a +"}, "column"},
+    UsageCase{{"ir", "simplify", "--vars", "a=7..0", "a"}, "--vars, column"},
+    UsageCase{{"ir", "simplify", "1 // 0"}, "column"}));
+// clang-format on
+
+TEST(Help, EveryCommandSaysWhatItPrints) {
+  CliRunner cli;
+  CliResult overview = cli.run({"--help"});
+  EXPECT_EQ(overview.code, 0);
+  EXPECT_EQ(overview.err, "");
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"tune"},
+                                             {"best"},
+                                             {"kernels"},
+                                             {"workloads", "list"},
+                                             {"workloads", "show"},
+                                             {"workloads", "check"},
+                                             {"devices"},
+                                             {"db", "info"},
+                                             {"db", "check"},
+                                             {"db", "query"},
+                                             {"ir", "lower"},
+                                             {"ir", "simplify"},
+                                             {"ir", "rules"}}) {
+    std::string name = command[0] + (command.size() > 1 ? " " + command[1] : "");
+    EXPECT_NE(overview.out.find("  " + name + " "), std::string::npos) << name;
+    std::vector<std::string> ask = command;
+    ask.push_back("--help");
+    CliResult help = cli.run(ask);
+    EXPECT_EQ(help.code, 0) << name;
+    EXPECT_TRUE(help.out.starts_with("usage: beamline " + name)) << help.out;
+    EXPECT_NE(help.out.find("JSON"), std::string::npos) << name;
+    EXPECT_NE(help.out.find("Global options:"), std::string::npos) << name;
+  }
+  EXPECT_NE(cli.run({"tune", "--help"}).out.find("Testing:\n  --plant FAULT"), std::string::npos);
+}
+
+TEST(Help, Groups) {
+  CliRunner cli;
+  CliResult r = cli.run({"db", "--help"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_NE(r.out.find("db query"), std::string::npos);
+  EXPECT_EQ(r.out.find("tune"), std::string::npos);
+  EXPECT_EQ(cli.run({"help", "tune"}).out, cli.run({"tune", "-h"}).out);
+}
+
+TEST(Version, IsOneLine) {
+  CliRunner cli;
+  CliResult r = cli.run({"--version"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_TRUE(r.out.starts_with("beamline "));
+  EXPECT_EQ(r.out.find('\n'), r.out.size() - 1);
+}
+
+TEST(GlobalOptions, MayStandAnywhere) {
+  CliRunner cli;
+  CliResult before =
+      cli.run({"--json", "--color", "never", "workloads", "--quiet", "list", quickstart});
+  EXPECT_EQ(before.code, 0) << before.err;
+  EXPECT_EQ(before.out, cli.run({"workloads", "list", quickstart, "--json"}).out);
+}
+
+}  // namespace
+}  // namespace beamline::test
