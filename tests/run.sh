@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds in Release and runs every test through CTest.
+# Installs what the tests need, builds with ASan+UBSan and in Release, and runs every test through CTest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,9 +9,10 @@ echo "== format"
 mapfile -t files < <(git ls-files '*.h' '*.cpp')
 clang-format --dry-run --Werror "${files[@]}"
 
-echo "== build"
-cmake --preset release >/dev/null
-cmake --build --preset release
-
-echo "== tests"
-ctest --preset release -j "$(nproc)"
+for preset in asan release; do
+  echo "== $preset: build"
+  cmake --preset "$preset" >/dev/null
+  cmake --build --preset "$preset"
+  echo "== $preset: tests"
+  ctest --preset "$preset" -j "$(nproc)"
+done

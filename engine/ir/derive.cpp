@@ -247,7 +247,9 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
       for (size_t i = 1; i < src.size(); i++) {
         if (src[i].vmax() == std::numeric_limits<int64_t>::max())
           return fail("an index is unbounded");
-        d.shape.push_back(src[i].vmax() + 1);
+        // A range of no steps has no values to take bounds of.
+        const bool none = src[i].op() == Op::RANGE && src[i].src(0).vmax() <= 0;
+        d.shape.push_back(none ? 0 : src[i].vmax() + 1);
       }
       d.shape.insert(d.shape.end(), src[0].shape().begin(), src[0].shape().end());
       return;

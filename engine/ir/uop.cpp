@@ -164,6 +164,11 @@ UOp reduce(Op op, UOp value, std::span<const UOp> ranges, size_t leading_dims) {
   return make(Op::REDUCE, value.dtype(), src,
               static_cast<int64_t>(leading_dims) << 8 | static_cast<int64_t>(op));
 }
+UOp reduce_identity(Op op, DType t) {
+  if (op == Op::MAX) return is_float(t) ? fconst(-INFINITY, t) : iconst(dtype_min(t), t);
+  const int v = op == Op::MUL;
+  return is_float(t) ? fconst(v, t) : iconst(v, t);
+}
 UOp where(UOp c, UOp a, UOp b) { return alu(Op::WHERE, {c, a, b}); }
 UOp operator+(UOp a, UOp b) { return alu(Op::ADD, {a, b}); }
 UOp operator-(UOp a, UOp b) { return alu(Op::ADD, {a, alu(Op::MUL, {b, const_like(b, -1)})}); }

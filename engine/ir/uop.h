@@ -153,6 +153,8 @@ UOp buffer(ParamArg arg, DType t, std::span<const int64_t> shape);
 UOp stack(std::span<const UOp> elements);
 UOp dims(std::span<const int64_t> values);  // a STACK of index constants: the shape operand
 UOp reduce(Op op, UOp value, std::span<const UOp> ranges, size_t leading_dims);
+/// What a reduction of nothing gives: 0, 1 or the lowest value.
+UOp reduce_identity(Op op, DType t);
 UOp where(UOp c, UOp a, UOp b);
 UOp operator+(UOp a, UOp b);
 UOp operator-(UOp a, UOp b);  // a + b * -1

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "engine/base/check.h"
@@ -10,12 +9,6 @@ namespace {
 
 bool expanded(UOp r) {
   return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
-}
-
-UOp identity_of(Op op, DType t) {
-  if (op == Op::MAX) return is_float(t) ? fconst(-INFINITY, t) : iconst(dtype_min(t), t);
-  const int64_t v = op == Op::MUL;
-  return is_float(t) ? fconst(static_cast<double>(v), t) : iconst(v, t);
 }
 
 }  // namespace
@@ -65,7 +58,7 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     };
     const UOp init =
         make(Op::STORE, DType::Void,
-             {make(Op::INDEX, acc.dtype(), {after(outer), at}), identity_of(op, u.dtype())});
+             {make(Op::INDEX, acc.dtype(), {after(outer), at}), reduce_identity(op, u.dtype())});
     std::vector<UOp> deps{init};
     deps.insert(deps.end(), loops.begin(), loops.end());
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});

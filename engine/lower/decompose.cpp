@@ -111,9 +111,11 @@ constexpr RuleOf<void> table[] = {
 
 }  // namespace
 
-UOp decompose(UOp ast) {
+UOp decompose(UOp ast, Trace* trace) {
   static const Matcher<> m{Rules<>(table)};
-  return graph_rewrite(ast, m);
+  RewriteOptions options;
+  options.trace = trace;
+  return graph_rewrite(ast, m, nullptr, options);
 }
 
 }  // namespace beamline

@@ -1,6 +1,7 @@
 #include "engine/lower/lower.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -15,11 +16,16 @@ namespace {
 struct State {
   UOp graph;
   const Target& target;
-  UOp lanes;
+  const Opts& opts;
+  Opts applied{};
+  UOp lanes{};
   int64_t vector_lanes = 1;
   int64_t threads = 1;
-  bool reference = false;
-  std::string refusal;
+  std::vector<UOp> list{};
+  Trace* trace = nullptr;
+  bool scheduled = false;
+  size_t refused_opt = 0;
+  std::string refusal{};
 };
 
 int64_t lanes_of(UOp graph, const Target& t) {
@@ -29,23 +35,43 @@ int64_t lanes_of(UOp graph, const Target& t) {
   return std::max<int64_t>(1, n);
 }
 
+void apply_all(State& s) {
+  auto scheduled = apply_opts(s.graph, s.opts, s.target);
+  if (const auto* refusal = std::get_if<OptRefusal>(&scheduled)) {
+    s.refused_opt = refusal->index;
+    s.refusal = refusal->reason;
+    return;
+  }
+  s.graph = std::get<KernelSchedule>(scheduled).ast();
+  s.applied = std::get<KernelSchedule>(scheduled).applied();
+}
+
+void expand_all(State& s) {
+  if (const auto g = expand(s.graph, s.lanes, s.vector_lanes)) {
+    s.graph = *g;
+    return;
+  }
+  s.refused_opt = s.opts.size();
+  s.refusal = "the opts write out too many values";
+}
+
 struct Pass {
   std::string_view name;
   void (*run)(State&);
 };
 // clang-format off
 constexpr Pass passes[] = {
+    {"apply opts",            apply_all},
     {"add loads",             [](State& s) { s.graph = add_loads(s.graph); }},
     {"choose lanes",          [](State& s) { s.lanes = choose_lanes(s.graph); s.vector_lanes = lanes_of(s.graph, s.target); }},
     {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes); }},
     {"add thread dims",       [](State& s) { s.graph = add_thread_dims(s.graph, s.threads); }},
-    {"expand",                [](State& s) {
-       if (const auto g = expand(s.graph, s.lanes, s.vector_lanes)) s.graph = *g;
-       else s.refusal = "the opts write out too many values"; }},
-    {"symbolic",              [](State& s) { s.graph = simplify(s.graph); }},
+    {"expand",                expand_all},
+    {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},
     {"order index sums",      [](State& s) { s.graph = order_index_sums(s.graph); }},
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, s.target.index_dtype); }},
-    {"decompositions",        [](State& s) { s.graph = decompose(s.graph); }},
+    {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.trace); }},
+    {"linearize",             [](State& s) { s.list = linearize(s.graph); }},
 };
 // clang-format on
 
@@ -57,12 +83,42 @@ void must_hold(std::string_view pass, const std::optional<std::string>& error) {
   CHECK(!error);
 }
 
+// Every pass goes through here: skipped by name, timed, shown, verified.
+void run_pass(State& s, const Pass& pass, const LowerOptions& options) {
+  if (std::ranges::find(options.skip, pass.name) != options.skip.end()) return;
+  const auto start = std::chrono::steady_clock::now();
+  pass.run(s);
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+  if (!s.refusal.empty()) return;
+  if (options.after_pass) options.after_pass(pass.name, s.graph, took.count());
+  const bool listed = !s.list.empty();
+  must_hold(pass.name,
+            listed ? verify_linear(s.list, options.check)
+                   : verify(s.graph, s.scheduled ? Stage::Lowered : Stage::Kernel, options.check));
+  s.scheduled = true;
+}
+
+std::vector<LinearArg> args_of(std::span<const UOp> list) {
+  std::vector<LinearArg> args;
+  for (UOp u : list)
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
+      args.push_back({u.param().slot, u.dtype(), u.numel(), false});
+  for (UOp u : list) {
+    if (u.op() != Op::STORE) continue;
+    UOp p = u.src(0);
+    while (p.op() == Op::INDEX || p.op() == Op::SHRINK || p.op() == Op::AFTER) p = p.src(0);
+    for (LinearArg& a : args)
+      if (p.op() == Op::PARAM && p.param().slot == a.slot) a.written = true;
+  }
+  std::ranges::sort(args, {}, &LinearArg::slot);
+  return args;
+}
+
 }  // namespace
 
 std::vector<std::string_view> pass_names() {
-  std::vector<std::string_view> out{"apply opts"};
+  std::vector<std::string_view> out;
   for (const Pass& p : passes) out.push_back(p.name);
-  out.push_back("linearize");
   return out;
 }
 
@@ -72,34 +128,16 @@ std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, con
   k.estimates = estimate(prepared);
   if (prepared.node()->ext) k.name = std::get<KernelInfo>(*prepared.node()->ext).name;
   if (k.name.empty()) k.name = "kernel";
-  auto scheduled = apply_opts(options.reference ? widen_floats(prepared) : prepared, opts, target);
-  if (const auto* refusal = std::get_if<OptRefusal>(&scheduled)) return *refusal;
-  const KernelSchedule& schedule = std::get<KernelSchedule>(scheduled);
-  k.opts = schedule.applied();
-  State s{schedule.ast(), target, {}, 1, 1, options.reference, {}};
-  if (options.after_pass) options.after_pass("apply opts", s.graph);
-  must_hold("apply opts", verify(s.graph, Stage::Kernel, options.check));
+  State s{options.reference ? widen_floats(prepared) : prepared, target, opts};
+  s.trace = options.trace;
   for (const Pass& p : passes) {
-    p.run(s);
-    if (!s.refusal.empty()) return OptRefusal{opts.size(), s.refusal};
-    if (options.after_pass) options.after_pass(p.name, s.graph);
-    must_hold(p.name, verify(s.graph, Stage::Lowered, options.check));
+    run_pass(s, p, options);
+    if (!s.refusal.empty()) return OptRefusal{s.refused_opt, s.refusal};
   }
+  k.list = std::move(s.list);
+  k.args = args_of(k.list);
   k.threads = s.threads;
-  k.list = linearize(s.graph);
-  must_hold("linearize", verify_linear(k.list, options.check));
-  for (UOp u : k.list) {
-    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
-      k.args.push_back({u.param().slot, u.dtype(), u.numel(), false});
-  }
-  for (UOp u : k.list) {
-    if (u.op() != Op::STORE) continue;
-    UOp p = u.src(0);
-    while (p.op() == Op::INDEX || p.op() == Op::SHRINK || p.op() == Op::AFTER) p = p.src(0);
-    for (KernelArg& a : k.args)
-      if (p.op() == Op::PARAM && p.param().slot == a.slot) a.written = true;
-  }
-  std::ranges::sort(k.args, {}, &KernelArg::slot);
+  k.opts = std::move(s.applied);
   return k;
 }
 

@@ -9,11 +9,12 @@
 #include "engine/ir/target.h"
 #include "engine/lower/estimates.h"
 #include "engine/opt/schedule.h"
+#include "engine/rewrite/rule.h"
 #include "engine/rules/verify.h"
 
 namespace beamline {
 
-struct KernelArg {
+struct LinearArg {
   int64_t slot = 0;
   DType dtype = DType::Void;
   int64_t elements = 0;
@@ -24,7 +25,7 @@ struct KernelArg {
 struct LinearKernel {
   std::string name;
   std::vector<UOp> list;
-  std::vector<KernelArg> args;  // by slot
+  std::vector<LinearArg> args;  // by slot
   int64_t threads = 1;          // core ids the kernel must be called with
   Opts opts;                    // as applied, amounts of 0 resolved
   Estimates estimates;
@@ -34,8 +35,11 @@ struct LowerOptions {
   bool reference =
       false;  // compute floats in f64 and store them so: the expected outputs of a kernel
   int check = default_check_level();  // the verifier's level, after every pass; a failure aborts
-  /// Called after every pass with its name and the graph.
-  std::function<void(std::string_view pass, UOp graph)> after_pass;
+  Trace* trace = nullptr;             // receives the rewrites of every pass
+  std::vector<std::string> skip;      // passes left out by name, to find the one at fault
+  /// Called after every pass with its name, the graph (after linearize: the SINK) and the ns it
+  /// took.
+  std::function<void(std::string_view pass, UOp graph, double ns)> after_pass;
 };
 
 std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, const Target& target,

@@ -7,6 +7,7 @@
 
 #include "engine/ir/target.h"
 #include "engine/ir/uop.h"
+#include "engine/rewrite/rule.h"
 
 namespace beamline {
 
@@ -43,7 +44,7 @@ UOp order_index_sums(UOp ast);
 UOp lower_index_dtypes(UOp ast, DType index_dtype);
 
 /// 22, 24: ops no CPU instruction has: floor division and modulo, reciprocal, exp2 and log2.
-UOp decompose(UOp ast);
+UOp decompose(UOp ast, Trace* trace = nullptr);
 
 /// 26, 29: the list. ENDs of several ranges are split; a loop's nodes stand between its RANGE and
 /// its END.

@@ -105,10 +105,7 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
       src.push_back(part);
     }
     if (!divides && u.op() == Op::REDUCE && reduces && std::ranges::find(src, part) != src.end())
-      src[0] = where(inside, src[0],
-                     u.reduce_op() == Op::MAX && is_float(u.dtype()) ? fconst(-INFINITY, u.dtype())
-                     : u.reduce_op() == Op::MAX ? iconst(dtype_min(u.dtype()), u.dtype())
-                                                : const_like(u, u.reduce_op() == Op::MUL));
+      src[0] = where(inside, src[0], reduce_identity(u.reduce_op(), u.dtype()));
     UOp built = src == u.srcs() ? u : rebuild(u, src);
     if (!divides && u.op() == Op::INDEX && u.src(1).has_range(r)) {
       UOp valid;

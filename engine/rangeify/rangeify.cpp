@@ -203,8 +203,9 @@ class Rangeifier {
       std::vector<UOp> ranges;
       for (UOp r : reduced_.at(x))
         if (r.op() == Op::RANGE) ranges.push_back(r);
-      v = read(x, 0);
-      if (!ranges.empty()) v = reduce(x.reduce_op(), v, ranges, 0);
+      const bool nothing = x.src(0).numel() == 0 && x.numel() != 0;
+      v = nothing ? reduce_identity(x.reduce_op(), x.dtype()) : read(x, 0);
+      if (!nothing && !ranges.empty()) v = reduce(x.reduce_op(), v, ranges, 0);
     } else {
       std::vector<UOp> src;
       for (size_t i = 0; i < x.nsrc(); i++) src.push_back(read(x, i));
@@ -251,7 +252,9 @@ KernelGraph make_kernels(UOp sink) {
   for (UOp u : tensor_order)
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
       inputs = std::max(inputs, u.param().slot + 1);
-  g.buffers.resize(static_cast<size_t>(inputs));
+  g.buffers.resize(
+      static_cast<size_t>(inputs));  // an input that nothing reads stays void and empty
+  for (size_t i = 0; i < g.buffers.size(); i++) g.buffers[i].input_slot = static_cast<int64_t>(i);
   for (UOp u : tensor_order) {
     if (u.op() != Op::PARAM || u.addrspace() != AddrSpace::Global) continue;
     const auto slot = static_cast<size_t>(u.param().slot);
@@ -286,7 +289,7 @@ KernelGraph make_kernels(UOp sink) {
       Ints shape;
       std::vector<UOp> index, ranges;
       for (size_t i = 1; i < u.nsrc(); i++) {
-        shape.push_back(u.src(i).vmax() + 1);
+        shape.push_back(u.shape()[i - 1]);
         index.push_back(u.src(i));
         if (u.src(i).op() == Op::RANGE) ranges.push_back(u.src(i));
       }
@@ -294,6 +297,7 @@ KernelGraph make_kernels(UOp sink) {
                            u.numel(), -1, shape});
       buffer_of.emplace(u, id);
       flat_param.emplace(u, param_for(u, id));
+      if (u.numel() == 0) continue;  // nothing to compute
       const UOp at = make(Op::INDEX, u.dtype(), {flat_param.at(u), flat_index({index, {}}, shape)});
       UOp body = make(Op::STORE, DType::Void, {at, local.at(u.src(0))});
       if (!ranges.empty()) {

@@ -14,7 +14,7 @@ struct BufferInfo {
   Kind kind = Kind::Input;
   DType dtype = DType::Void;
   int64_t elements = 0;
-  int64_t input_slot = -1;  // Input: the PARAM's slot in the tensor graph
+  int64_t input_slot = -1;  // Input: the PARAM's slot; void and empty when unread
   Ints shape;
 };
 struct KernelAst {

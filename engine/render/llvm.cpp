@@ -93,7 +93,7 @@ class Renderer {
   std::string run(const std::string& entry) {
     for (UOp u : kernel_.list) emit(u);
     std::string head, params, call, loads;
-    for (const KernelArg& a : kernel_.args) {
+    for (const LinearArg& a : kernel_.args) {
       const std::string sep = params.empty() ? "" : ", ";
       params += fmt::format("{}ptr noalias {}%p{}", sep, a.written ? "" : "readonly ", a.slot);
       call += fmt::format("{}ptr %p{}", sep, a.slot);

@@ -32,7 +32,7 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   std::string error;
   out.source = render_llvm(k, out.entry, error);
   if (!error.empty()) return Refusal{"compile_error", error};
-  for (const KernelArg& a : k.args)
+  for (const LinearArg& a : k.args)
     out.args.push_back(
         {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
   out.estimates = k.estimates;

@@ -32,7 +32,7 @@ std::optional<Fact> bound_of(UOp c, bool value) {
 
 // The condition that states a fact.
 UOp condition_of(const Fact& f) {
-  if (f.lo == f.hi) return alu(Op::CMPEQ, {f.x, iconst(f.lo)});
+  if (f.is_single()) return alu(Op::CMPEQ, {f.x, iconst(f.lo)});
   UOp r;
   if (f.lo > f.x.vmin() && f.lo != INT64_MIN) r = iconst(f.lo - 1) < f.x;
   if (f.hi < f.x.vmax() && f.hi != INT64_MAX) {

@@ -7,8 +7,9 @@
 namespace beamline {
 
 struct Fact {
-  UOp x;  // weakint
-  int64_t lo = INT64_MIN, hi = INT64_MAX;
+  UOp x;                                   // weakint
+  int64_t lo = INT64_MIN, hi = INT64_MAX;  // at the limits of 64 bits: unbounded
+  bool is_single() const { return lo == hi && lo != INT64_MIN && hi != INT64_MAX; }
 };
 
 /// The operands of a chain of `op`; u alone where it is none.

@@ -53,7 +53,7 @@ UOp simplify_with(UOp x, const std::vector<Fact>& facts) {
     const Contents in = contents(best);
     if (!in.complete || !in.sensitive || !in.seen.contains(f.x) || !f.x.shape().empty()) continue;
     const UOp known =
-        f.lo == f.hi ? iconst(f.lo) : variable("known bounds " + std::to_string(i), f.lo, f.hi);
+        f.is_single() ? iconst(f.lo) : variable("known bounds " + std::to_string(i), f.lo, f.hi);
     const UOp s = simplify(substitute(best, {{f.x, known}}), symbolic_matcher());
     const UOp back =
         known.is_const() ? s : simplify(substitute(s, {{known, f.x}}), symbolic_matcher());

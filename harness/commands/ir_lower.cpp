@@ -6,6 +6,8 @@
 #include "engine/lower/lower.h"
 #include "engine/opt/heuristic.h"
 #include "engine/render/render_kernel.h"
+#include "engine/rewrite/trace.h"
+#include "engine/rules/verify.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/assembly.h"
@@ -43,7 +45,7 @@ Opts read_opts(const std::string& text) {
 }
 
 std::string emit(const Context& context, const std::string& stage, UOp ast,
-                 const std::string& ast_text, const Opts& opts, const Device& device) {
+                 const std::string& ast_text, const Opts& opts, const Device& device, int check) {
   if (stage == "ast") return ast_text;
   auto schedule = apply_opts(ast, opts, device.target);
   if (const auto* r = std::get_if<OptRefusal>(&schedule)) refuse_opt(opts, *r);
@@ -51,9 +53,23 @@ std::string emit(const Context& context, const std::string& stage, UOp ast,
     return describe_axes(std::get<KernelSchedule>(schedule),
                          !context.global.json && wants_color(context.global.color, STDOUT_FILENO));
   if (stage == "linear") {
-    auto linear = lower(ast, opts, device.target);
+    LowerOptions options;
+    options.check = check;
+    auto linear = lower(ast, opts, device.target, options);
     if (const auto* r = std::get_if<OptRefusal>(&linear)) refuse_opt(opts, *r);
     return print_linear(std::get<LinearKernel>(linear).list);
+  }
+  if (stage == "trace") {
+    TextTrace trace;
+    LowerOptions options;
+    options.check = check;
+    options.trace = &trace;
+    options.after_pass = [&](std::string_view pass, UOp graph, double ns) {
+      trace.pass(pass, graph, ns);
+    };
+    auto linear = lower(ast, opts, device.target, options);
+    if (const auto* r = std::get_if<OptRefusal>(&linear)) refuse_opt(opts, *r);
+    return trace.text();
   }
   if (stage == "asm") return assembly_of(ast_text, opts_text(opts), target_text(device.target));
   auto rendered =
@@ -64,7 +80,7 @@ std::string emit(const Context& context, const std::string& stage, UOp ast,
 }
 
 int run(Context& context, const Arguments& arguments) {
-  const std::vector<std::string> stages = {"ast", "axes", "linear", "source", "asm"};
+  const std::vector<std::string> stages = {"ast", "axes", "linear", "source", "asm", "trace"};
   std::string stage = arguments.text("emit", "source");
   if (std::ranges::find(stages, stage) == stages.end())
     throw UsageError(fmt::format("--emit: '{}' is no stage{}; stages are {}", stage,
@@ -81,7 +97,10 @@ int run(Context& context, const Arguments& arguments) {
   Opts opts = arguments.has("opts")
                   ? read_opts(opts_argument(kernels, kernel, arguments.text("opts")))
                   : cpu_heuristic(ast, device.target);
-  std::string text = emit(context, stage, ast, kernel.get().ast, opts, device);
+  int check = static_cast<int>(arguments.integer("check", 1, 0, 2));
+  if (auto error = verify(ast, Stage::Kernel, check))
+    throw UsageError(fmt::format("kernel {}: {}", kernel.get().name, *error));
+  std::string text = emit(context, stage, ast, kernel.get().ast, opts, device, check);
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (context.global.json) {
     context.print_json({{"schema", 1},
@@ -105,7 +124,7 @@ Command ir_lower_command() {
       .arguments = "WORKLOAD...",
       .min_arguments = 1,
       .max_arguments = any_number,
-      .summary = "prints one stage of a kernel: ast, axes, linear, source or asm",
+      .summary = "prints one stage of a kernel: ast, axes, linear, source, asm or trace",
       .details =
           R"(Without --opts the heuristic's are used. An opt is NAME:axis:arg; several are joined with ';'. An axis is an
 index into the list that '--emit axes' prints, at the moment the opt is applied (UNROLL and GROUP count
@@ -119,7 +138,10 @@ JSON: {"schema": 1, "kernel_key", "name", "device_id", "opts", "emit", "text"})"
                    .help = "schedule; \"\" is the unoptimised kernel; also KERNEL=OPTS"},
                   {.name = "emit",
                    .value = "STAGE",
-                   .help = "ast, axes, linear, source (default) or asm"}},
+                   .help = "ast, axes, linear, source (default), asm or trace (every rewrite)"},
+                  {.name = "check",
+                   .value = "LEVEL",
+                   .help = "verifier: 0 off, 1 structure (default), 2 also bounds of accesses"}},
       .run = run};
 }
 

@@ -89,6 +89,16 @@ const Program programs[] = {
        return t.add(input(0, {1, 1}), input(1, {1, 1}));
      },
      1},
+    {"sum of nothing",
+     [](TensorOps& t) {
+       return t.sum(input(0, {3, 0}), {{1}, false}, false);
+     },
+     1},
+    {"empty result",
+     [](TensorOps& t) {
+       return t.relu(input(0, {0, 5}));
+     },
+     0},
     {"mean of products",
      [](TensorOps& t) {
        return t.mean(t.mul(input(0, {3, 4, 5}), input(1, {4, 1})), {{0, 2}, false}, false);

@@ -159,8 +159,9 @@ compute = "return softmax(x)"
 )toml");
   CliResult r = tune({"--json"}, chain);
   ASSERT_EQ(r.code, 0) << r.err;
-  EXPECT_GE(r.json()["kernels"].size(), 2U);
-  for (const auto& k : r.json()["kernels"]) EXPECT_EQ(k["status"], "tuned") << r.err;
+  const auto document = r.json();
+  EXPECT_GE(document["kernels"].size(), 2U);
+  for (const auto& k : document["kernels"]) EXPECT_EQ(k["status"], "tuned") << r.err;
 }
 
 TEST_F(Tune, DatabaseThatIsNoneIsRefused) {
