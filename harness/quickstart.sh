@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 bash harness/packages.sh
 echo "build: Release, in build/release"
-cmake --preset release >/dev/null
+cmake --preset release -DBUILD_TESTING=OFF >/dev/null
 cmake --build --preset release
 echo "tune: workloads/quickstart.toml"
 exec build/release/bin/beamline tune workloads/quickstart.toml "$@"

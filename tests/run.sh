@@ -11,7 +11,7 @@ clang-format --dry-run --Werror "${files[@]}"
 
 for preset in asan release; do
   echo "== $preset: build"
-  cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" -DBUILD_TESTING=ON >/dev/null
   cmake --build --preset "$preset"
   echo "== $preset: tests"
   ctest --preset "$preset" -j "$(nproc)"
