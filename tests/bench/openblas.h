@@ -1,0 +1,26 @@
+// The competitor for matrix products: OpenBLAS of the distribution, one thread, its kernel chosen
+// by itself. A forced, threaded or debug library is crippled: comparing with it would say nothing.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "devices/cpu/blob.h"
+
+namespace beamline::bench {
+
+/// Starts the program again with better kernels asked for, where OpenBLAS fell back to kernels that
+/// are too narrow; returns otherwise. Call it first in main(). A variable set by the user is left
+/// alone, and openblas_crippled() complains about it.
+void raise_openblas(char** argv);
+/// Limits it to one thread; empty, or why a comparison with it would not be fair.
+std::string openblas_crippled();
+/// "Cooperlake": which kernels it uses; "SkylakeX (it chose Prescott)" where they had to be asked
+/// for.
+std::string openblas_core();
+
+/// c = a @ b of f32 in C order, as a kernel on the buffers (c, a, b). The shape is that of the last
+/// call of set_openblas_shape().
+void set_openblas_shape(int64_t m, int64_t n, int64_t k);
+void openblas_matmul(void* const* buffers, int64_t core_id);
+
+}  // namespace beamline::bench
