@@ -11,7 +11,7 @@ packages=(
   libfmt-dev libspdlog-dev nlohmann-json3-dev libtomlplusplus-dev libbenchmark-dev
 )
 if [ "${1:-}" = test ]; then
-  packages+=(libgtest-dev libgmock-dev clang-format)
+  packages+=(libgtest-dev libgmock-dev clang-format libopenblas-dev)
 fi
 
 missing=()

@@ -1,0 +1,107 @@
+#include "tests/bench/tune_run.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "devices/cpu/topology.h"
+
+namespace beamline::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own, gone with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "beamline-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// What the process may run on, for it and its children; as before when it goes.
+class Confined {
+ public:
+  explicit Confined(int pus) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    if (pus == 0) return;
+    const CpuTopology topology = read_topology();
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (size_t i = 0; i < topology.pus.size() && i < static_cast<size_t>(pus); i++)
+      CPU_SET(topology.pus[i], &set);
+    sched_setaffinity(0, sizeof set, &set);
+  }
+  ~Confined() { sched_setaffinity(0, sizeof before_, &before_); }
+  Confined(const Confined&) = delete;
+  Confined& operator=(const Confined&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
+std::string output_of(const std::string& command) {
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
+  std::string text;
+  char part[4096];
+  for (size_t n = 0; (n = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
+  const int status = pclose(pipe);
+  if (status != 0)
+    throw std::runtime_error(
+        fmt::format("exit status {} of {}", WIFEXITED(status) ? WEXITSTATUS(status) : -1, command));
+  return text;
+}
+
+// Searches by beam where this version can.
+std::string strategy(const std::string& program) {
+  const std::string help = output_of(program + " tune --help");
+  return help.find("beam,") != std::string::npos || help.find("beam or") != std::string::npos ||
+                 help.find("or beam") != std::string::npos
+             ? "--strategy beam "
+             : "";
+}
+
+}  // namespace
+
+TuneRun tune(const Settings& settings, const std::string& toml, double budget_s, int pus) {
+  const Scratch scratch;
+  const fs::path workload = scratch.path() / "workload.toml";
+  std::ofstream(workload) << toml;
+  const std::string program = fmt::format("'{}/beamline'", settings.program_dir);
+  const Confined confined(pus);
+  const std::string text = output_of(fmt::format(
+      "{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s", program, workload.string(),
+      (scratch.path() / "scratch.db").string(), strategy(program), budget_s));
+  const nlohmann::json json = nlohmann::json::parse(text);
+  TuneRun run;
+  run.wall_s = json.at("wall_s").get<double>();
+  for (const nlohmann::json& k : json.at("kernels")) {
+    TunedKernel tuned{k.at("name"), k.at("status"), "", k.at("trials").at("ok")};
+    if (!k.at("opts").is_null()) tuned.opts = k.at("opts").get<std::string>();
+    run.kernels.push_back(tuned);
+  }
+  return run;
+}
+
+}  // namespace beamline::bench
