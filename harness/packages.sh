@@ -11,7 +11,11 @@ packages=(
   libfmt-dev libspdlog-dev nlohmann-json3-dev libtomlplusplus-dev libbenchmark-dev
 )
 if [ "${1:-}" = test ]; then
-  packages+=(libgtest-dev libgmock-dev clang-format libopenblas-dev)
+  packages+=(
+    libgtest-dev libgmock-dev clang-format
+    libopenblas-dev
+    chromium
+  )
 fi
 
 missing=()

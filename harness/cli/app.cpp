@@ -65,6 +65,7 @@ std::string options_help(const std::vector<OptionSpec>& options) {
     for (const OptionSpec& o : options) {
       if (o.group != group) continue;
       std::string left = "  --" + o.name + (o.value.empty() ? "" : " " + o.value);
+      if (o.letter != 0) left = fmt::format("  -{},{}", o.letter, left.substr(1));
       text += fmt::format("{:<24} {}{}\n", left, o.help, o.repeatable ? " (repeatable)" : "");
     }
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cctype>
 #include <charconv>
@@ -32,6 +33,10 @@ bool read_number(const std::string& text, T& v) {
 }
 
 }  // namespace
+
+OptionSpec output_option(const std::string& what) {
+  return {.name = "output", .value = "PATH", .help = what + "; - is stdout", .letter = 'o'};
+}
 
 std::string Arguments::text(const std::string& name, const std::string& fallback) const {
   auto it = values_.find(name);
@@ -75,18 +80,23 @@ Arguments parse_arguments(const std::vector<std::string>& tokens,
   using style = po::command_line_style::style_t;
   const int no_abbreviations =
       style::allow_long | style::long_allow_adjacent | style::long_allow_next;
-  // Options of one letter are no options here, and no operands either. "--x=" is an empty value.
+  // An option of one letter stands for a long one; others are no operands. "--x=" is an empty
+  // value.
   std::vector<std::string> words;
   bool operands_only = false;
   for (const std::string& t : tokens) {
     operands_only |= t == "--";
     bool empty_value = !operands_only && t.size() > 3 && t.starts_with("--") && t.back() == '=' &&
                        t.find('=') == t.size() - 1;
+    if (!operands_only && t.size() == 2 && t[0] == '-' &&
+        std::isalpha(static_cast<unsigned char>(t[1]))) {
+      auto spec = std::ranges::find(specs, t[1], &OptionSpec::letter);
+      if (spec == specs.end()) unknown_option(t, specs);
+      words.push_back("--" + spec->name);
+      continue;
+    }
     words.push_back(empty_value ? t.substr(0, t.size() - 1) : t);
     if (empty_value) words.emplace_back();
-    if (!operands_only && t.size() == 2 && t[0] == '-' &&
-        std::isalpha(static_cast<unsigned char>(t[1])))
-      unknown_option(t, specs);
   }
   Arguments out;
   try {

@@ -14,7 +14,11 @@ struct OptionSpec {
   std::string help;
   std::string group = "Options";  // heading in help
   bool repeatable = false;
+  char letter = 0;  // "-o" for "--output"; 0: none
 };
+
+/// "-o PATH": where a document goes; "-" is stdout.
+OptionSpec output_option(const std::string& what);
 
 class Arguments {
  public:

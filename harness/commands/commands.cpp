@@ -5,6 +5,7 @@ namespace beamline::cli {
 std::vector<Command> all_commands() {
   std::vector<Command> all{tune_command(), best_command(), kernels_command()};
   for (Command& c : workloads_commands()) all.push_back(std::move(c));
+  for (Command& c : report_commands()) all.push_back(std::move(c));
   all.push_back(devices_command());
   for (Command& c : db_commands()) all.push_back(std::move(c));
   all.push_back(ir_lower_command());

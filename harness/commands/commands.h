@@ -10,6 +10,7 @@ Command tune_command();
 Command best_command();
 Command kernels_command();
 std::vector<Command> workloads_commands();
+std::vector<Command> report_commands();
 Command devices_command();
 std::vector<Command> db_commands();
 Command ir_lower_command();
