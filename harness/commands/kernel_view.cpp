@@ -78,15 +78,15 @@ void rendered(const ViewRequest& request, const Target& target, reports::CodeVie
 }  // namespace
 
 std::vector<KernelView> view_kernels(const std::vector<ViewRequest>& requests, const Target& target,
-                                     int compilers) {
+                                     const ViewOptions& options) {
   std::vector<KernelView> views(requests.size());
   std::unique_ptr<Pool> pool;
-  if (compilers > 0 && !requests.empty())
+  if (options.source && options.compilers > 0 && !requests.empty())
     pool = std::make_unique<Pool>(WorkerOptions{.command = {helper_path("beamline-compile")}},
-                                  compilers);
+                                  options.compilers);
   for (size_t i = 0; i < requests.size(); ++i) {
     const ViewRequest& r = requests[i];
-    if (!read_schedule(r, target, views[i])) continue;
+    if (!read_schedule(r, target, views[i]) || !options.source) continue;
     if (!pool) {
       rendered(r, target, views[i].code);
       continue;

@@ -21,9 +21,12 @@ struct KernelView {
   reports::CodeView code;
 };
 
-/// `compile`: machine code too, by as many compile helpers; 0 = only what this process renders
-/// (the target is another machine's). One view a request, in order; what fails is in its note.
+struct ViewOptions {
+  bool source = true;  // false: axes and the heuristic's opts only
+  int compilers = 1;   // machine code too, by so many helpers; 0: the target is another machine's
+};
+/// One view a request, in order; what fails is in its note.
 std::vector<KernelView> view_kernels(const std::vector<ViewRequest>& requests, const Target& target,
-                                     int compilers);
+                                     const ViewOptions& options);
 
 }  // namespace beamline::cli

@@ -1,10 +1,10 @@
 #include "harness/commands/report_data.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +14,7 @@
 #include "harness/cli/errors.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/kernel_view.h"
+#include "harness/commands/report_rows.h"
 #include "harness/version.h"
 #include "search/stats/robust.h"
 #include "search/stats/sessions.h"
@@ -23,52 +24,6 @@ namespace {
 
 using db::Statement;
 using nlohmann::json;
-
-reports::RunFacts read_run(const db::Database& database, int64_t run_id, std::string& device_id) {
-  Statement s(database, R"sql(
-      SELECT coalesce(label, ''), command, status, started_at, coalesce(ended_at, ''),
-        coalesce(budget, ''), coalesce(engine_version, ''), coalesce(toolchain, ''),
-        coalesce(host, ''), coalesce(seed, 0),
-        (julianday(ended_at) - julianday(started_at)) * 86400.0, coalesce(device_id, '')
-      FROM runs WHERE run_id = ?)sql");
-  s.bind(1, run_id);
-  if (!s.step()) throw UsageError(fmt::format("there is no run {}", run_id));
-  device_id = s.text(11);
-  return {.run_id = run_id,
-          .label = s.text(0),
-          .command = s.text(1),
-          .status = s.text(2),
-          .started_at = s.text(3),
-          .ended_at = s.text(4),
-          .budget = s.text(5),
-          .engine_version = s.text(6),
-          .toolchain = s.text(7),
-          .host = s.text(8),
-          .seed = s.integer(9),
-          .wall_s = s.optional_real(10)};
-}
-
-struct StoredDevice {
-  reports::DeviceFacts facts;
-  json all;  // its facts as stored
-};
-
-StoredDevice read_device(const db::Database& database, const std::string& device_id) {
-  StoredDevice d;
-  d.facts.device_id = device_id;
-  Statement s(database, R"sql(
-      SELECT name, backend, coalesce(arch, ''), coalesce(facts, ''), peak_gflops, peak_gbps
-      FROM devices WHERE device_id = ?)sql");
-  s.bind(1, device_id);
-  if (!s.step()) return d;
-  d.facts.name = s.text(0);
-  d.facts.backend = s.text(1);
-  d.facts.arch = s.text(2);
-  d.all = json::parse(s.text(3), nullptr, false);
-  d.facts.peak_gflops = s.optional_real(4);
-  d.facts.peak_gbps = s.optional_real(5);
-  return d;
-}
 
 // The target that another machine compiles for, from what the database knows of it.
 std::optional<Target> stored_target(const StoredDevice& d) {
@@ -95,119 +50,6 @@ std::vector<std::pair<std::string, std::string>> environment_now() {
   return list;
 }
 
-struct StoredKernel {
-  reports::KernelFacts facts;
-  std::string ast, source_hash, code_hash;
-};
-
-std::string shape_text(const std::string& shape_json) {
-  const json shape = json::parse(shape_json, nullptr, false);
-  std::vector<std::string> sizes;
-  if (shape.is_array())
-    for (const json& n : shape) sizes.push_back(n.dump());
-  return sizes.empty() ? "scalar" : fmt::format("{}", fmt::join(sizes, " x "));
-}
-
-void read_best(const Statement& s, int c, StoredKernel& k) {
-  reports::KernelFacts& f = k.facts;
-  f.opts = s.text(c);
-  f.mode = s.text(c + 1);
-  f.numerics = s.text(c + 2);
-  f.best_ns = s.optional_real(c + 3);
-  f.heuristic_ns = s.optional_real(c + 4);
-  f.unoptimized_ns = s.optional_real(c + 5);
-  f.gain = s.optional_real(c + 6);
-  f.ci_low = s.optional_real(c + 7);
-  f.ci_high = s.optional_real(c + 8);
-  f.sessions = s.integer(c + 9);
-  const json ties = json::parse(s.text(c + 10), nullptr, false);
-  if (ties.is_array())
-    for (const json& t : ties)
-      if (t.is_string()) f.ties.push_back(t.get<std::string>());
-  f.gflops = s.optional_real(c + 11);
-  f.gbps = s.optional_real(c + 12);
-  f.bound_share = s.optional_real(c + 13);
-  f.verified = s.integer(c + 14) == 1;
-  f.pinned = s.integer(c + 15) == 1;
-  f.stale = s.integer(c + 16) == 1;
-  f.stale_reason = s.text(c + 17);
-  k.code_hash = s.text(c + 18);
-  k.source_hash = s.text(c + 19);
-  f.run_id = s.integer(c + 20);
-  f.engine_version = s.text(c + 21);
-  f.toolchain = s.text(c + 22);
-  f.tuned_at = s.text(c + 23);
-}
-
-std::vector<StoredKernel> read_kernels(const db::Database& database, const std::string& device_id) {
-  // Kernels with rows of this device, and those that no device has tuned.
-  Statement s(database, R"sql(
-      SELECT k.kernel_key, k.name, k.ast, coalesce(k.flops, 0), coalesce(k.bytes, 0),
-        coalesce(k.shape, ''), coalesce(k.dtypes, ''),
-        b.opts, b.mode, b.numerics, b.best_ns, b.heuristic_ns, b.unoptimized_ns, b.gain, b.ci_low,
-        b.ci_high, b.sessions, b.tie_opts, b.gflops, b.gbps, b.bound_share, b.verified, b.pinned,
-        b.stale, b.stale_reason, b.code_hash, b.source_hash, b.run_id, b.engine_version,
-        b.toolchain, b.tuned_at
-      FROM kernels k
-      LEFT JOIN best_opts b ON b.kernel_key = k.kernel_key AND b.device_id = ?1
-      WHERE b.kernel_key IS NOT NULL
-        OR EXISTS (SELECT 1 FROM trials t WHERE t.kernel_key = k.kernel_key AND t.device_id = ?1)
-        OR (k.orphaned = 0
-            AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.kernel_key = k.kernel_key)
-            AND NOT EXISTS (SELECT 1 FROM best_opts o WHERE o.kernel_key = k.kernel_key))
-      ORDER BY k.name, k.kernel_key, b.mode DESC, b.numerics)sql");
-  s.bind(1, device_id);
-  std::vector<StoredKernel> list;
-  while (s.step()) {
-    StoredKernel k;
-    k.facts.key = s.text(0);
-    k.facts.name = s.text(1);
-    k.ast = s.text(2);
-    k.facts.flops = static_cast<double>(s.integer(3));
-    k.facts.bytes = static_cast<double>(s.integer(4));
-    k.facts.shape = shape_text(s.text(5));
-    k.facts.dtypes = s.text(6);
-    if (!s.is_null(7)) read_best(s, 7, k);
-    list.push_back(std::move(k));
-  }
-  return list;
-}
-
-void read_candidates(const db::Database& database, const std::string& device_id, int64_t run,
-                     reports::KernelFacts& k) {
-  Statement s(database, R"sql(
-      SELECT opts, status, stage, coalesce(error, ''), time_ns FROM trials
-      WHERE kernel_key = ?1 AND device_id = ?2 AND run_id = ?3 AND (?4 = '' OR mode = ?4)
-      ORDER BY trial_id)sql");
-  s.bind(1, k.key).bind(2, device_id).bind(3, run).bind(4, k.mode);
-  while (s.step())
-    k.candidates.push_back({run, s.text(0), s.text(1), s.text(2), s.text(3), s.optional_real(4)});
-}
-
-// Samples of the confirmation by opts; of opts confirmed twice the later.
-using Confirmed = std::vector<std::pair<std::string, std::vector<stats::Sample>>>;
-Confirmed read_confirmed(const db::Database& database, const std::string& device_id, int64_t run,
-                         const reports::KernelFacts& k) {
-  Statement s(database, R"sql(
-      SELECT t.trial_id, t.opts, s.session, s.sweep, s.ns
-      FROM trials t JOIN trial_samples s ON s.trial_id = t.trial_id
-      WHERE t.kernel_key = ?1 AND t.device_id = ?2 AND t.run_id = ?3 AND t.stage = 'confirm'
-        AND t.status = 'ok' AND (?4 = '' OR t.mode = ?4)
-      ORDER BY t.trial_id, s.session, s.sweep)sql");
-  s.bind(1, k.key).bind(2, device_id).bind(3, run).bind(4, k.mode);
-  Confirmed list;
-  int64_t last = -1;
-  while (s.step()) {
-    if (s.integer(0) != last) {
-      last = s.integer(0);
-      std::erase_if(list, [&](const auto& e) { return e.first == s.text(1); });
-      list.push_back({s.text(1), {}});
-    }
-    list.back().second.push_back({s.integer(2), s.integer(3), s.real(4)});
-  }
-  return list;
-}
-
 void add_duels(const Confirmed& confirmed, const KernelView* view, reports::KernelFacts& k) {
   auto winner = std::ranges::find(confirmed, k.opts, [](const auto& e) { return e.first; });
   if (winner == confirmed.end()) return;
@@ -222,20 +64,55 @@ void add_duels(const Confirmed& confirmed, const KernelView* view, reports::Kern
   }
 }
 
-// The winner of an earlier run: what it confirmed as the fastest, side by side with the others. Its
-// trials tell the ratio to the reference of that confirmation, which is the heuristic's.
-void read_earlier(const db::Database& database, const std::string& device_id, int64_t run,
-                  reports::KernelFacts& k) {
-  Statement s(database, R"sql(
-      SELECT opts, time_ns, ratio_to_incumbent FROM trials
-      WHERE kernel_key = ?1 AND device_id = ?2 AND run_id = ?3 AND stage = 'confirm'
-        AND status = 'ok' AND time_ns IS NOT NULL
-      ORDER BY coalesce(ratio_to_incumbent, 1), time_ns LIMIT 1)sql");
-  s.bind(1, k.key).bind(2, device_id).bind(3, run);
-  if (!s.step()) return;
-  k.earlier_opts = s.text(0);
-  k.earlier_ns = s.optional_real(1);
-  if (auto ratio = s.optional_real(2)) k.earlier_gain = 1 / *ratio;
+// What a run confirmed as its fastest: the sessions of a confirmation are side by side.
+struct RunWinner {
+  std::string opts;
+  double ns = 0;
+  int64_t sessions = 0;
+};
+std::optional<RunWinner> winner_of(const Confirmed& confirmed) {
+  std::optional<RunWinner> best;
+  for (const auto& [opts, samples] : confirmed) {
+    const double ns = stats::median_session_minimum(samples);
+    if (std::isfinite(ns) && (!best || ns < best->ns))
+      best = {opts, ns, static_cast<int64_t>(stats::session_minima(samples).size())};
+  }
+  return best;
+}
+
+// Gain of a winner over the heuristic; 1 where it is the heuristic's, absent where that is not
+// known or was not confirmed.
+std::optional<stats::Gain> gain_over_heuristic(const Confirmed& confirmed, const std::string& opts,
+                                               const KernelView* view) {
+  if (!view || !view->has_heuristic) return {};
+  if (opts == view->heuristic_opts) return stats::Gain{.gain = 1, .ci_low = 1, .ci_high = 1};
+  auto find = [&](const std::string& what) {
+    return std::ranges::find(confirmed, what, [](const auto& e) { return e.first; });
+  };
+  auto winner = find(opts), heuristic = find(view->heuristic_opts);
+  if (winner == confirmed.end() || heuristic == confirmed.end()) return {};
+  return stats::publish_gain(heuristic->second, winner->second);
+}
+
+// The stored best is of a later run: what this one found is in its trials.
+void show_run_winner(const RunWinner& winner, int64_t run, StoredKernel& k) {
+  reports::KernelFacts& f = k.facts;
+  f.opts = winner.opts;
+  f.best_ns = winner.ns;
+  f.sessions = winner.sessions;
+  f.run_id = run;
+  f.heuristic_ns = f.unoptimized_ns = f.gain = f.ci_low = f.ci_high = f.bound_share = {};
+  f.gflops = f.flops / winner.ns;
+  f.gbps = f.bytes / winner.ns;
+  f.verified = true;  // nothing else is confirmed
+  f.stale = f.pinned = false;
+  f.ties.clear();
+  f.tuned_at = f.stale_reason = {};
+  k.code_hash = k.source_hash = {};
+}
+
+std::optional<double> finite(double v) {
+  return std::isfinite(v) ? std::optional(v) : std::nullopt;
 }
 
 void read_uses(const db::Database& database, std::vector<StoredKernel>& kernels,
@@ -311,35 +188,68 @@ reports::Report gather_report(const db::Database& database, const ReportRequest&
   if (local) report.device.environment = environment_now();
 
   std::vector<StoredKernel> kernels = read_kernels(database, device_id);
-  read_uses(database, kernels, report);
+  std::set<const StoredKernel*> superseded;
+  for (StoredKernel& k : kernels) {
+    reports::KernelFacts& f = k.facts;
+    for (int64_t r : request.runs) read_candidates(database, device_id, r, f);
+    const bool searched = std::ranges::any_of(
+        f.candidates, [&](const reports::Candidate& c) { return c.run_id == run; });
+    if (f.best_ns && searched && f.run_id > run)
+      if (auto winner = winner_of(read_confirmed(database, device_id, run, f))) {
+        show_run_winner(*winner, run, k);
+        superseded.insert(&k);
+      }
+    if (f.best_ns && !searched && f.run_id != run)
+      read_candidates(database, device_id, f.run_id, f);
+    f.status = !f.best_ns        ? (f.candidates.empty() ? "untuned" : "failed")
+               : f.run_id == run ? "tuned"
+                                 : "cached";
+  }
   std::vector<KernelView> views;
   const std::optional<Target> target = local ? here.target : stored_target(device);
-  if (request.code && target) {
+  if (target) {
     std::vector<ViewRequest> requests;
     for (const StoredKernel& k : kernels)
       if (k.facts.best_ns) requests.push_back({k.ast, k.facts.opts, k.source_hash, k.code_hash});
-    views = view_kernels(requests, *target, local ? static_cast<int>(here.pus.size()) : 0);
+    views = view_kernels(
+        requests, *target,
+        {.source = request.code, .compilers = local ? static_cast<int>(here.pus.size()) : 0});
   }
   size_t viewed = 0;
   for (StoredKernel& k : kernels) {
     reports::KernelFacts& f = k.facts;
     KernelView* view = f.best_ns && !views.empty() ? &views[viewed++] : nullptr;
-    for (int64_t r : request.runs) read_candidates(database, device_id, r, f);
-    const bool searched = std::ranges::any_of(
-        f.candidates, [&](const reports::Candidate& c) { return c.run_id == run; });
-    if (f.best_ns && !searched && f.run_id != run)
-      read_candidates(database, device_id, f.run_id, f);
-    f.status = !f.best_ns        ? (searched || !f.candidates.empty() ? "failed" : "untuned")
-               : f.run_id == run ? "tuned"
-                                 : "cached";
-    if (f.best_ns) add_duels(read_confirmed(database, device_id, f.run_id, f), view, f);
-    if (request.runs.size() > 1) read_earlier(database, device_id, request.runs[0], f);
+    if (f.best_ns) {
+      const Confirmed confirmed = read_confirmed(database, device_id, f.run_id, f);
+      add_duels(confirmed, view, f);
+      if (superseded.contains(&k))
+        if (auto gain = gain_over_heuristic(confirmed, f.opts, view)) {
+          f.gain = finite(gain->gain);
+          f.ci_low = finite(gain->ci_low);
+          f.ci_high = finite(gain->ci_high);
+          if (f.gain) f.heuristic_ns = *f.best_ns * *f.gain;
+        }
+      for (const reports::Duel& d : f.duels)
+        if (superseded.contains(&k) && d.opts.empty())
+          if (auto ratio = finite(std::exp(-stats::trimmed_mean(d.log_ratios))))
+            f.unoptimized_ns = *f.best_ns * *ratio;
+    }
+    if (request.runs.size() > 1) {
+      const Confirmed earlier = read_confirmed(database, device_id, request.runs[0], f);
+      if (auto winner = winner_of(earlier)) {
+        f.earlier_opts = winner->opts;
+        f.earlier_ns = winner->ns;
+        if (auto gain = gain_over_heuristic(earlier, winner->opts, view))
+          f.earlier_gain = finite(gain->gain);
+      }
+    }
     if (view) {
       f.axes = std::move(view->axes);
       f.code = std::move(view->code);
     }
-    report.kernels.push_back(std::move(f));
   }
+  read_uses(database, kernels, report);
+  for (StoredKernel& k : kernels) report.kernels.push_back(std::move(k.facts));
   return report;
 }
 

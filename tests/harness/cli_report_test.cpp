@@ -84,6 +84,14 @@ TEST_F(Report, RunsAreNamedByNumberPlaceAndLabel) {
   ASSERT_EQ(two.code, 0) << two.err;
   EXPECT_EQ(two.json()["runs"].size(), 2U);
   EXPECT_EQ(two.json()["kernels"][0].contains("earlier"), true);
+  // An older run shows its own winner, from its own trials.
+  CliResult older = report({"json", "-o", "-", "--run", "1"});
+  for (const auto& k : older.json()["kernels"])
+    if (k["status"] == "tuned") {
+      EXPECT_EQ(k["run"], 1);
+      EXPECT_EQ(k["opts"], "UPCAST:0:4");
+      EXPECT_NEAR(k["best_ns"].get<double>(), 1002, 1e-9);  // median of the session minima
+    }
   EXPECT_NE(report({"html", "-o", "-", "--runs", "1,2"}).out.find("opts changed"),
             std::string::npos);
 }
@@ -121,24 +129,60 @@ TEST_F(Report, MistakesAreNamed) {
   }
 }
 
-TEST_F(Report, ABrowserShowsIt) {
-  if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium";
-  const std::string page = cli.path("r.html");
-  ASSERT_EQ(report({"html", "-o", page}).code, 0);
+// What a browser makes of a page once its script has run, and what it said on the way.
+struct Shown {
+  std::string dom, log;
+};
+bool has_browser() { return std::system("command -v chromium >/dev/null 2>&1") == 0; }
+Shown show(const CliRunner& cli, const std::string& page) {
   const std::string command =
       "timeout 120 chromium --headless=new --no-sandbox --disable-gpu --enable-logging=stderr "
       "--user-data-dir='" +
       cli.path("profile") + "' --virtual-time-budget=2000 --dump-dom 'file://" + page + "' >'" +
       cli.path("dom") + "' 2>'" + cli.path("log") + "'";
-  const int code = std::system(command.c_str());
-  const std::string dom = read_file(cli.path("dom")), log = read_file(cli.path("log"));
-  ASSERT_EQ(code, 0) << log;
-  EXPECT_EQ(count(dom, "<tr data-status="), 3U);
-  EXPECT_GE(count(dom, "<circle class=\"m search\""), 60U);
-  EXPECT_GE(count(dom, "<path class=\"m wrong_result\""), 3U);
-  EXPECT_EQ(count(dom, "<div id=\"tip\""), 1U);  // the script ran to its end
-  EXPECT_NE(dom.find("3 of 3 kernels"), std::string::npos);
-  EXPECT_EQ(count(log, "CONSOLE"), 0U) << log;
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  return {read_file(cli.path("dom")), read_file(cli.path("log"))};
+}
+
+TEST_F(Report, ABrowserShowsIt) {
+  if (!has_browser()) GTEST_SKIP() << "no chromium";
+  const std::string page = cli.path("r.html");
+  ASSERT_EQ(report({"html", "-o", page}).code, 0);
+  const Shown shown = show(cli, page);
+  EXPECT_EQ(count(shown.dom, "<tr data-status="), 3U);
+  EXPECT_GE(count(shown.dom, "<circle class=\"m search\""), 60U);
+  EXPECT_GE(count(shown.dom, "<path class=\"m wrong_result\""), 3U);
+  EXPECT_EQ(count(shown.dom, "<div id=\"tip\""), 1U);  // the script ran to its end
+  EXPECT_NE(shown.dom.find("3 of 3 kernels"), std::string::npos);
+  EXPECT_EQ(count(shown.log, "CONSOLE"), 0U) << shown.log;
+}
+
+TEST_F(Report, TheTableSortsAndFilters) {
+  if (!has_browser()) GTEST_SKIP() << "no chromium";
+  const std::string page = cli.path("r.html");
+  ASSERT_EQ(report({"html", "-o", page}).code, 0);
+  std::string text = read_file(page);
+  // The status column, twice: descending. Then only what has both words, in any order.
+  text.insert(text.rfind("</body>"), R"(<script>
+    var head = document.querySelectorAll('#tuning th button')[2];
+    head.click();
+    head.click();
+    var box = document.getElementById('filter');
+    box.value = 'tuned SCALE';
+    box.dispatchEvent(new Event('input'));
+    document.querySelector('#tuning a').click();
+    </script>)");
+  const Shown shown = show(cli, cli.file("clicked.html", text));
+  const size_t tuned = shown.dom.find("<tr data-status=\"tuned\""),
+               failed = shown.dom.find("<tr data-status=\"failed\" hidden"),
+               cached = shown.dom.find("<tr data-status=\"cached\" hidden");
+  ASSERT_NE(tuned, std::string::npos);
+  ASSERT_NE(failed, std::string::npos) << shown.dom.substr(0, 3000);
+  EXPECT_LT(tuned, failed);
+  EXPECT_LT(failed, cached);
+  EXPECT_NE(shown.dom.find("1 of 3 kernels"), std::string::npos);
+  EXPECT_NE(shown.dom.find("aria-sort=\"descending\""), std::string::npos);
+  EXPECT_EQ(count(shown.log, "CONSOLE"), 0U) << shown.log;
 }
 
 }  // namespace
