@@ -15,7 +15,6 @@ int log2_exact(UOp u) {
   return __builtin_ctzll(static_cast<uint64_t>(u.ival()));
 }
 UOp f(double v, UOp like) { return fconst(v, like.dtype()); }
-UOp as_int(UOp x, DType t) { return make(Op::CAST, t, {x}); }
 UOp bits(UOp x, DType t) { return make(Op::BITCAST, t, {x}); }
 
 UOp floor_division(UOp a, UOp b) {
@@ -44,12 +43,17 @@ UOp exp2_of(UOp x) {
   const bool single = x.dtype() == DType::F32;
   const DType it = single ? DType::I32 : DType::I64;
   const double low = single ? -151.0 : -1080.0, high = single ? 129.0 : 1025.0;
-  // NaN fails every comparison and must come out as NaN: it is put back at the end.
-  const UOp clipped = where(x < f(high, x), where(x < f(low, x), f(low, x), x), f(high, x));
-  const UOp shifted =
-      clipped + f(single ? 256.5 : 2048.5, x);  // positive, so truncation rounds to nearest
-  const UOp whole = as_int(shifted, it) - iconst(single ? 256 : 2048, it);
-  const UOp t = (clipped - cast(whole, x.dtype())) * f(M_LN2, x);
+  // NaN fails both comparisons and goes through; these are one minimum and one maximum instruction.
+  const UOp above = where(x < f(low, x), f(low, x), x);
+  const UOp clipped = where(f(high, x) < above, f(high, x), above);
+  // 1.5 * 2^23 (2^52) leaves no bits for a fraction: adding it rounds to nearest, and the integer
+  // is what the sum's bits differ from those of the constant by. Conversions would cost more.
+  const double magic = single ? 0x1.8p23 : 0x1.8p52;
+  const UOp shifted = clipped + f(magic, x);
+  const UOp rounded = shifted + f(-magic, x);
+  const UOp whole =
+      bits(shifted, it) + iconst(single ? -int64_t{0x4b400000} : -int64_t{0x4338000000000000}, it);
+  const UOp t = (clipped - rounded) * f(M_LN2, x);
   const int degree = single ? 7 : 13;
   double c = 1;
   for (int i = 2; i <= degree; i++) c /= i;
@@ -61,12 +65,13 @@ UOp exp2_of(UOp x) {
     return bits(alu(Op::SHL, {n + iconst(single ? 127 : 1023, it), iconst(single ? 23 : 52, it)}),
                 x.dtype());
   };
-  const UOp r = p * power(half) * power(whole - half);
-  return where(ne(x, x), x, r);
+  return p * power(half) * power(whole - half);
 }
 
-// log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2): with s = (m-1)/(m+1), ln m = 2 (s + s^3/3 + s^5/5
-// + ...). |s| < 0.1716, so 6 terms are exact to f32 and 11 to f64.
+// log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2). With f = m - 1, which is exact, s = f/(2+f) and z
+// = s^2: ln m = 2s (1 + z/3 + z^2/5 + ...) = f - (h - s (h + R)), h = f^2/2, R = z (2/3 + 2z/5 +
+// ...); |s| < 0.1716, so 6 terms are exact to f32 and 11 to f64. 1/ln 2 is a high and a low part,
+// so that nearly all of the result is one multiply-add of f.
 UOp log2_of(UOp x) {
   const bool single = x.dtype() == DType::F32;
   const DType it = single ? DType::I32 : DType::I64;
@@ -79,13 +84,17 @@ UOp log2_of(UOp x) {
   const UOp base = single ? iconst(0x3f3504f3, it) : iconst(0x3fe6a09e667f3bcd, it);
   const UOp e = alu(Op::SHR, {b - base, iconst(mantissa, it)});
   const UOp m = bits(b - alu(Op::SHL, {e, iconst(mantissa, it)}), x.dtype());
-  const UOp one = f(1, x);
-  const UOp s = alu(Op::FDIV, {m - one, m + one}), z = s * s;
+  const UOp part = m + f(-1, x), s = alu(Op::FDIV, {part, part + f(2, x)}), z = s * s;
   const int count = single ? 6 : 11;
-  UOp p = f(1.0 / (2 * count - 1), x);
-  for (int k = count - 1; k >= 1; k--) p = p * z + f(1.0 / (2 * k - 1), x);
+  UOp p = f(2.0 / (2 * count - 1), x);
+  for (int k = count - 1; k >= 2; k--) p = p * z + f(2.0 / (2 * k - 1), x);
+  const UOp half_square = part * part * f(0.5, x);
+  const UOp less = half_square - s * (half_square + p * z);
+  const double high = single ? 0x1.715476p0 : 0x1.71547652b82fep0;
+  const double low = single ? 0x1.4ae0c0p-26 : 0x1.777d0ffda0d24p-56;
+  const UOp small = part * f(low, x) - less * f(high, x);
   const UOp exponent = cast(e, x.dtype()) - where(tiny, f(std::log2(scale), x), f(0, x));
-  const UOp r = s * p * f(2.0 / M_LN2, x) + exponent;
+  const UOp r = part * f(high, x) + small + exponent;
   const UOp infinite = f(INFINITY, x);
   const UOp at_edge = where(alu(Op::CMPEQ, {x, infinite}), x,
                             where(alu(Op::CMPEQ, {x, f(0, x)}), f(-INFINITY, x), r));
