@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/lower/passes.h"
@@ -61,20 +62,42 @@ UOp add_loads(UOp ast) {
 }
 
 UOp choose_lanes(UOp ast) {
-  UOp stored, loaded;
+  // For lanes count accesses of consecutive elements, against them those with a stride; what lies
+  // in a reduction happens most often. A scatter costs more than a gather.
+  constexpr int often = 8;
+  struct Candidate {
+    UOp axis;
+    int score = 0;
+    bool consecutive = false;
+  };
+  std::vector<Candidate> all;
   const std::vector<UOp> order = toposort(ast);
-  const auto visit = [&](UOp index, AxisType type, UOp& best) {
+  for (UOp u : order)
+    if (u.op() == Op::RANGE &&
+        (u.axis_type() == AxisType::UPCAST || u.axis_type() == AxisType::UNROLL))
+      all.push_back({u});
+  const auto count = [&](UOp index, bool store) {
+    int weight = 1;
     for (const Node* n : index.ranges()) {
-      const UOp r(n);
-      if (r.axis_type() == type && unit_stride(index, r) && (!best || r.vmax() > best.vmax()))
-        best = r;
+      const AxisType t = UOp(n).axis_type();
+      if (t == AxisType::REDUCE || t == AxisType::UNROLL) weight = often;
+    }
+    for (Candidate& c : all) {
+      if (!index.has_range(c.axis)) continue;
+      const bool unit = unit_stride(index, c.axis);
+      c.consecutive |= unit;
+      c.score += unit ? weight : store ? -2 * weight : -weight;
     }
   };
-  for (UOp u : order) {
-    if (u.op() == Op::STORE) visit(u.src(0).src(1), AxisType::UPCAST, stored);
-    if (u.op() == Op::LOAD) visit(u.src(0).src(1), AxisType::UNROLL, loaded);
-  }
-  return stored ? stored : loaded;
+  for (UOp u : order)
+    if (u.op() == Op::STORE || u.op() == Op::LOAD) count(u.src(0).src(1), u.op() == Op::STORE);
+  const Candidate* best = nullptr;
+  const auto rank = [](const Candidate& c) {
+    return std::tuple(c.score, c.axis.axis_type() == AxisType::UPCAST, c.axis.vmax());
+  };
+  for (const Candidate& c : all)
+    if (c.consecutive && (best == nullptr || rank(c) > rank(*best))) best = &c;
+  return best == nullptr ? UOp{} : best->axis;
 }
 
 UOp add_thread_dims(UOp ast, int64_t& threads) {

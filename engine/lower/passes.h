@@ -18,8 +18,8 @@ UOp widen_floats(UOp ast);
 /// (alt, gate). Afterwards no index holds Invalid.
 UOp add_loads(UOp ast);
 
-/// The axis whose steps become the lanes of vectors: an UPCAST axis along which the store is
-/// contiguous, else an UNROLL axis along which a load is; null = scalar code.
+/// The axis whose steps become the lanes of vectors: the UPCAST or UNROLL axis along which most
+/// accesses are of consecutive elements and fewest have a stride; null = scalar code.
 UOp choose_lanes(UOp ast);
 
 /// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,

@@ -30,9 +30,17 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   offer(OptKind::UPCAST, upcasts);
   offer(OptKind::UNROLL, unrolls);
   offer(OptKind::THREAD, threads);
+  const auto count = std::min<int64_t>(max_axes, static_cast<int64_t>(schedule->axes().size()));
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t j = i + 1; j < count; j++) {
+      const Opt swap{OptKind::SWAP, i, {j}};
+      if (!so_far.empty() && so_far.back() == swap) continue;  // there and back
+      KernelSchedule trial = *schedule;
+      if (!trial.apply(swap)) out.push_back(swap);
+    }
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-1"; }
+std::string_view action_set_name() { return "cpu-2"; }
 
 }  // namespace beamline

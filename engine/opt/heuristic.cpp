@@ -1,21 +1,24 @@
 #include "engine/opt/heuristic.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace beamline {
 namespace {
 
 struct AxisUse {
   size_t axis = 0;  // index in the list of its kind
+  UOp range;
   int64_t size = 0;
-  int unit_loads = 0;   // loads that move by one element along it
-  int other_loads = 0;  // loads that move otherwise
-  int constant_loads = 0;
+  // Loads of the innermost work: inside the reduction where there is one.
+  int unit_loads = 0;      // move by one element along the axis
+  int strided_loads = 0;   // move otherwise
+  int constant_loads = 0;  // do not move: a value used again
   bool unit_store = false;
 };
 
-AxisUse use_of(UOp ast, UOp r, size_t axis) {
-  AxisUse a{axis, KernelSchedule::size(r)};
+AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing) {
+  AxisUse a{axis, r, KernelSchedule::size(r)};
   std::vector<UOp> order = toposort(ast), stored;
   for (UOp u : order)
     if (u.op() == Op::STORE) stored.push_back(u.src(0));
@@ -23,79 +26,139 @@ AxisUse use_of(UOp ast, UOp r, size_t axis) {
     if (u.op() != Op::INDEX) continue;
     const UOp at = u.src(1).op() == Op::WHERE ? u.src(1).src(1) : u.src(1);
     const bool unit = unit_stride(at, r);
-    if (std::ranges::find(stored, u) != stored.end())
+    if (std::ranges::find(stored, u) != stored.end()) {
       a.unit_store |= unit;
-    else if (unit)
-      a.unit_loads++;
-    else if (at.has_range(r))
-      a.other_loads++;
-    else
-      a.constant_loads++;
+      continue;
+    }
+    const bool inner = std::ranges::any_of(
+        at.ranges(), [](const Node* n) { return UOp(n).axis_type() == AxisType::REDUCE; });
+    if (reducing && !inner) continue;
+    (unit ? a.unit_loads : at.has_range(r) ? a.strided_loads : a.constant_loads)++;
   }
   return a;
 }
 
+int64_t blocks(int64_t size, int64_t amount) { return (size + amount - 1) / amount; }
+
 // The row count that leaves the last block fullest, larger first.
-int64_t rows_for(int64_t size, int64_t most) {
-  int64_t best = 1;
-  double best_waste = 1e9;
-  for (int64_t k = std::min(most, size); k >= 2; k--) {
-    const auto blocks = static_cast<double>((size + k - 1) / k);
-    const double waste = blocks * static_cast<double>(k) / static_cast<double>(size) +
-                         0.02 * static_cast<double>(most - k);
-    if (waste < best_waste) best = k, best_waste = waste;
+int64_t balanced(int64_t size, int64_t most) {
+  most = std::clamp<int64_t>(most, 1, size);
+  return blocks(size, blocks(size, most));
+}
+
+struct Tile {
+  int64_t width = 1, rows = 1;
+};
+
+// The register tile with the least estimated time for one step of the reduction over the whole
+// output: arithmetic and loads on their ports, loop overhead, and a blend for every masked load.
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const Target& target,
+               const HeuristicLimits& limits) {
+  Tile best{std::min(columns, lanes), 1};
+  double best_time = INFINITY;
+  for (int64_t v = 1; v <= limits.tile_vectors; v++) {
+    const int64_t width = std::min(columns, v * lanes), vectors = blocks(width, lanes);
+    const int64_t most =
+        std::min<int64_t>(limits.tile_rows, (target.vector_registers - vectors - 1) / vectors);
+    for (int64_t r = 1; r <= std::min(most, rows); r++) {
+      const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
+      const double masks = columns % width == 0 ? 0 : static_cast<double>(vectors);
+      const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +
+                          limits.loop_cost + limits.load_weight * loads;
+      const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
+      if (time < best_time) best = {width, r}, best_time = time;
+    }
+    if (width == columns) break;
   }
   return best;
 }
 
+class Heuristic {
+ public:
+  Heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
+      : schedule_(ast, target), target_(target), limits_(limits) {
+    DType stored = DType::F32;
+    for (UOp u : toposort(ast))
+      if (u.op() == Op::STORE) stored = u.src(1).dtype();
+    lanes_ = target.lanes(stored);
+    const std::vector<UOp> all = schedule_.axes(), inner = schedule_.axes_for(OptKind::UNROLL);
+    for (size_t i = 0; i < all.size(); i++)
+      if (all[i].axis_type() == AxisType::WEAK)
+        outputs_.push_back(use_of(ast, all[i], i, !inner.empty()));
+    for (size_t i = 0; i < inner.size(); i++) reduces_.push_back(use_of(ast, inner[i], i, true));
+  }
+
+  Opts run() {
+    // Lanes along an output axis that is stored contiguously and not read with a stride.
+    const AxisUse* lane = nullptr;
+    for (const AxisUse& a : outputs_)
+      if (a.unit_store && a.strided_loads == 0) lane = &a;
+    if (lane)
+      along_outputs(*lane);
+    else
+      along_reduction();
+    return schedule_.applied();
+  }
+
+ private:
+  bool apply(OptKind kind, UOp range, int64_t amount) {
+    const std::vector<UOp> list = schedule_.axes_for(kind);
+    const auto at = std::ranges::find(list, range);
+    return amount > 1 && at != list.end() &&
+           !schedule_.apply(
+               {kind, at - list.begin(), {std::min(amount, KernelSchedule::size(range))}});
+  }
+  // The largest output axis, other than `lane`, along which some load is used again.
+  const AxisUse* reused(const AxisUse* lane) const {
+    const AxisUse* best = nullptr;
+    for (const AxisUse& a : outputs_)
+      if (&a != lane && a.constant_loads > 0 && (!best || a.size >= best->size)) best = &a;
+    return best;
+  }
+
+  void along_outputs(const AxisUse& lane) {
+    const AxisUse* rows = reduces_.empty() ? nullptr : reused(&lane);
+    if (!rows) {
+      const int vectors = reduces_.empty() ? limits_.stream_vectors : limits_.column_vectors;
+      apply(OptKind::UPCAST, lane.range, std::min(lane.size, lanes_ * vectors));
+      return;
+    }
+    const Tile tile = best_tile(lane.size, rows->size, lanes_, target_, limits_);
+    if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
+    apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
+    // Several steps an iteration, along the axis that a load is contiguous on.
+    for (const AxisUse& r : reduces_)
+      if (r.unit_loads > 0 && r.size % limits_.unroll == 0 &&
+          apply(OptKind::UNROLL, r.range, limits_.unroll))
+        break;
+  }
+
+  void along_reduction() {
+    for (const AxisUse& r : reduces_) {
+      if (r.unit_loads == 0) continue;
+      const AxisUse* rows = reused(nullptr);
+      const AxisUse* columns = nullptr;
+      for (const AxisUse& a : outputs_)
+        if (&a != rows && a.constant_loads > 0) columns = &a;
+      const int64_t vectors = columns ? 1 : rows ? 2 : limits_.reduce_vectors;
+      if (!apply(OptKind::UNROLL, r.range, std::min(r.size, lanes_ * vectors))) continue;
+      for (const AxisUse* a : {rows, columns})
+        if (a) apply(OptKind::UPCAST, a->range, balanced(a->size, limits_.dot_rows));
+      return;
+    }
+  }
+
+  KernelSchedule schedule_;
+  const Target& target_;
+  const HeuristicLimits& limits_;
+  int64_t lanes_ = 1;
+  std::vector<AxisUse> outputs_, reduces_;
+};
+
 }  // namespace
 
 Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits) {
-  KernelSchedule s(ast, target);
-  const auto apply = [&](OptKind kind, size_t axis, int64_t amount) {
-    return amount > 1 && !s.apply({kind, static_cast<int64_t>(axis), {amount}});
-  };
-  DType stored = DType::F32;
-  for (UOp u : toposort(ast))
-    if (u.op() == Op::STORE) stored = u.src(1).dtype();
-  const int64_t lanes = target.lanes(stored);
-  const std::vector<UOp> all = s.axes();
-  std::vector<AxisUse> outputs, reduces;
-  for (size_t i = 0; i < all.size(); i++)
-    if (all[i].axis_type() == AxisType::WEAK) outputs.push_back(use_of(ast, all[i], i));
-  const std::vector<UOp> reduce_axes = s.axes_for(OptKind::UNROLL);
-  for (size_t i = 0; i < reduce_axes.size(); i++) reduces.push_back(use_of(ast, reduce_axes[i], i));
-
-  // Lanes along an output axis that is stored contiguously and not read with a stride.
-  const AxisUse* lane = nullptr;
-  for (const AxisUse& a : outputs)
-    if (a.unit_store && (a.unit_loads > 0 || a.other_loads == 0)) lane = &a;
-  if (!lane) {
-    // Else partial sums along a contiguous reduce axis.
-    for (const AxisUse& a : reduces)
-      if (a.unit_loads > 0 &&
-          apply(OptKind::UNROLL, a.axis, std::min<int64_t>(a.size, lanes * limits.reduce_vectors)))
-        break;
-    return s.applied();
-  }
-  const AxisUse* rows = nullptr;  // an axis along which some lane load is reused
-  if (!reduces.empty())
-    for (const AxisUse& a : outputs)
-      if (&a != lane && a.constant_loads > 0 && (!rows || a.size >= rows->size)) rows = &a;
-  const int vectors = rows ? limits.lane_vectors : limits.stream_vectors;
-  int64_t width = lanes * vectors;
-  while (width > lanes && width > lane->size) width -= lanes;
-  width = std::min(width, lane->size);
-  // Splitting the lane axis first keeps the numbers of the axes before it.
-  if (!apply(OptKind::UPCAST, lane->axis, width) || !rows) return s.applied();
-  const int64_t row_vectors = (width + lanes - 1) / lanes;
-  const int64_t most =
-      std::min<int64_t>(limits.max_rows, (target.vector_registers - row_vectors - 1) / row_vectors);
-  size_t axis = rows->axis;
-  if (width == lane->size && rows->axis > lane->axis)
-    axis--;  // the lane loop is gone from the list
-  apply(OptKind::UPCAST, axis, rows_for(rows->size, most));
-  return s.applied();
+  return Heuristic(ast, target, limits).run();
 }
 
 }  // namespace beamline

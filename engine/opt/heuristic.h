@@ -1,18 +1,25 @@
-// The schedule a CPU kernel gets without search: lanes along the contiguous axis, a register tile
-// over the other output axes, several vectors of partial sums where only the reduce axis is
-// contiguous.
+// The schedule a CPU kernel gets without search: lanes along an axis of consecutive elements, a
+// register tile where loaded values are used several times, several vectors of partial sums where
+// only the reduce axis is contiguous.
 #pragma once
 #include "engine/opt/schedule.h"
 
 namespace beamline {
 
-/// Constants of the heuristic, in one place. Source: cpu-schedule measurements on AVX2 and AVX-512
-/// cores.
+/// Constants of the heuristic, in one place. Sources: measurements of register tiles on AVX-512 and
+/// AVX2 cores (6x64, 9x48 and 12x32 lie within 5 % of each other on the former, 6x16 leads on the
+/// latter), and `schedules` of tests/bench for the rest.
 struct HeuristicLimits {
-  int lane_vectors = 2;    // vectors along the lane axis of a register tile
-  int stream_vectors = 4;  // the same where there is nothing to tile
-  int max_rows = 8;        // rows of a register tile
-  int reduce_vectors = 4;  // vectors of partial sums in a contiguous reduction
+  int tile_vectors = 4;    // most vectors along the lane axis of a register tile
+  int tile_rows = 14;      // most rows of it: more are too many streams
+  int stream_vectors = 2;  // vectors where nothing is used twice and nothing is reduced
+  int column_vectors = 4;  // accumulators side by side in a reduction over rows
+  int reduce_vectors = 4;  // partial sums of a contiguous reduction
+  int dot_rows = 4;        // output rows, and columns, of a tile of contiguous reductions
+  int unroll = 4;          // steps of the reduction in one iteration of a register tile
+  double fma_ports = 2, load_ports = 2;
+  double loop_cost = 1.5;    // cycles of an iteration besides its arithmetic
+  double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle
 };
 
 /// A legal sequence for the kernel; empty where nothing helps.

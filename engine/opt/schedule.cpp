@@ -140,13 +140,59 @@ std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount
   return std::nullopt;
 }
 
+// Exchanges the places of two loops among those that end together: their ids, which order the axes,
+// and their positions in the ENDs or REDUCEs, which order the loops.
+std::optional<std::string> KernelSchedule::swap_loops(const Opt& opt) {
+  const std::vector<UOp> list = axes();
+  const int64_t i = opt.axis, j = opt.arg.at(0);
+  if (i >= j) return fmt::format("SWAP takes the outer axis first, not {} and {}", i, j);
+  if (j >= static_cast<int64_t>(list.size()))
+    return fmt::format("axis {} does not exist, SWAP has {} axes here", j, list.size());
+  const UOp a = list[static_cast<size_t>(i)], b = list[static_cast<size_t>(j)];
+  const AxisType t = a.axis_type();
+  if (t != b.axis_type() || (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::REDUCE))
+    return fmt::format(
+        "SWAP exchanges two output loops or two reduce loops; axis {} is {}, {} is {}", i,
+        axis_type_name(t), j, axis_type_name(b.axis_type()));
+  const std::vector<UOp> order = toposort(ast_);
+  const auto ends = [](UOp u, UOp r) {
+    for (size_t k = 1; k < u.nsrc(); k++)
+      if (u.src(k) == r) return true;
+    return false;
+  };
+  for (UOp u : order)
+    if ((u.op() == Op::END || u.op() == Op::REDUCE) && ends(u, a) != ends(u, b))
+      return fmt::format("axes {} and {} do not end together", i, j);
+  const UOp moved_a = range(a.src(0), b.range_id(), t), moved_b = range(b.src(0), a.range_id(), t);
+  Substitution done;
+  for (UOp u : order) {
+    if (u == a || u == b) {
+      done.emplace(u, u == a ? moved_a : moved_b);
+      continue;
+    }
+    std::vector<UOp> src;
+    const bool ending = u.op() == Op::END || u.op() == Op::REDUCE;
+    for (size_t k = 0; k < u.nsrc(); k++) {
+      const UOp s = u.src(k);
+      src.push_back(!ending || k == 0 ? done.at(s)
+                    : s == a          ? moved_b
+                    : s == b          ? moved_a
+                                      : done.at(s));
+    }
+    done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
+  }
+  ast_ = simplify(done.at(ast_));
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::TC) return "this target has no tensor cores";
   if (opt.kind == OptKind::LOCAL || opt.kind == OptKind::GROUP || opt.kind == OptKind::GROUPTOP ||
       opt.kind == OptKind::NOLOCALS)
     return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
                        target_.name);
-  if (opt.kind == OptKind::SWAP) return "SWAP exchanges two GLOBAL axes, this target has none";
+  if (opt.kind == OptKind::SWAP) return swap_loops(opt);
   if (opt.kind == OptKind::PADTO) return "PADTO is not needed here: amounts need not divide";
   const std::vector<UOp> list = axes_for(opt.kind);
   if (opt.axis >= static_cast<int64_t>(list.size()))

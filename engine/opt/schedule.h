@@ -40,6 +40,7 @@ class KernelSchedule {
   // that does not divide gives masked accesses and, in reductions, the identity.
   UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
+  std::optional<std::string> swap_loops(const Opt& opt);
 
   UOp ast_;
   Target target_;

@@ -34,6 +34,14 @@ const Program programs[] = {
      [](TensorOps& t) {
        return t.matmul(input(0, {13, 21}), input(1, {21, 35}));
      }},
+    {"matmul_of_transposed",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {9, 37}), t.transpose(input(1, {11, 37}), 0, 1));
+     }},
+    {"matrix_times_vector",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {13, 40}), input(1, {40}));
+     }},
     {"elementwise",
      [](TensorOps& t) {
        return t.mul(t.relu(t.add(input(0, {3, 50}), input(1, {50}))),

@@ -43,6 +43,16 @@ const Program programs[] = {
        return t.matmul(input(0, {8, 16}), input(1, {16, 32}));
      },
      1},
+    {"matmul of transposed",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {9, 37}), t.transpose(input(1, {11, 37}), 0, 1));
+     },
+     1},
+    {"matrix times vector",
+     [](TensorOps& t) {
+       return t.matmul(input(0, {13, 40}), input(1, {40}));
+     },
+     1},
     {"elementwise",
      [](TensorOps& t) {
        return t.relu(t.add(t.mul(input(0, {3, 50}), input(1, {3, 50})), input(2, {50})));
@@ -233,6 +243,33 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
     ASSERT_TRUE(std::holds_alternative<OptError>(o)) << text;
     EXPECT_EQ(std::get<OptError>(o).position, position) << text;
   }
+}
+
+TEST(Opts, SwapExchangesLoopsThatEndTogether) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp ast =
+      make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {6, 8}), input(1, {8, 10}))}))
+          .kernels[0]
+          .ast;
+  const auto sizes = [&](const char* opts) {
+    const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), {});
+    std::string text;
+    if (const auto* r = std::get_if<OptRefusal>(&s)) return r->reason;
+    for (UOp r : std::get<KernelSchedule>(s).axes())
+      text += std::to_string(KernelSchedule::size(r)) + " ";
+    return text;
+  };
+  EXPECT_EQ(sizes(""), "6 10 8 ");
+  EXPECT_EQ(sizes("SWAP:0:1"), "10 6 8 ");
+  EXPECT_EQ(sizes("SWAP:0:1;SWAP:0:1"), "6 10 8 ");
+  EXPECT_EQ(sizes("SWAP:0:1;UPCAST:0:5"), "2 6 5 8 ");
+  EXPECT_EQ(sizes("UPCAST:1:5;UPCAST:0:3;SWAP:0:1"), "2 2 5 3 8 ");
+  EXPECT_EQ(sizes("SWAP:1:0"), "SWAP takes the outer axis first, not 1 and 0");
+  EXPECT_EQ(sizes("SWAP:0:3"), "axis 3 does not exist, SWAP has 3 axes here");
+  EXPECT_EQ(sizes("SWAP:0:2"),
+            "SWAP exchanges two output loops or two reduce loops; axis 0 is WEAK, 2 is REDUCE");
 }
 
 TEST(RenderKernel, RefusesWhatIsNoKernelAndWhatIsNotLegal) {
