@@ -77,6 +77,8 @@ class Store {
   int mark_dead_runs();
 
   int64_t insert_trial(const TrialRow& t);
+  /// What was measured since: status, times, hash, error and samples of a trial are now these.
+  void replace_trial(int64_t trial_id, const TrialRow& t);
   /// Without samples, in the order of writing. Unreadable rows are left out and told in `skipped`.
   std::vector<TrialRow> trials_of(int64_t run_id,
                                   std::vector<std::string>* skipped = nullptr) const;

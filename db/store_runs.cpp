@@ -98,6 +98,16 @@ int Store::mark_dead_runs() {
   return static_cast<int>(dead.size());
 }
 
+namespace {
+
+void insert_samples(const Database& db, int64_t trial_id, const std::vector<Sample>& samples) {
+  Statement p(db, "INSERT INTO t_trial_sample (trial_id, session, sweep, ns) VALUES (?, ?, ?, ?)");
+  for (const Sample& x : samples)
+    p.bind(1, trial_id).bind(2, x.session).bind(3, x.sweep).bind(4, x.ns).run();
+}
+
+}  // namespace
+
 int64_t Store::insert_trial(const TrialRow& trial) {
   Transaction t(db_);
   TrialRow dated = trial;
@@ -105,11 +115,25 @@ int64_t Store::insert_trial(const TrialRow& trial) {
   Statement s(db_, row::insert_sql<TrialRow>("t_trial"));
   row::bind(s, dated).run();
   const int64_t id = db_.last_id();
-  Statement p(db_, "INSERT INTO t_trial_sample (trial_id, session, sweep, ns) VALUES (?, ?, ?, ?)");
-  for (const Sample& x : trial.samples)
-    p.bind(1, id).bind(2, x.session).bind(3, x.sweep).bind(4, x.ns).run();
+  insert_samples(db_, id, trial.samples);
   t.commit();
   return id;
+}
+
+void Store::replace_trial(int64_t trial_id, const TrialRow& trial) {
+  Transaction t(db_);
+  Statement s(db_, R"sql(
+      UPDATE t_trial SET status = ?2, time_ns = ?3, ratio_to_incumbent = ?4, n_samples = ?5,
+        compile_ms = ?6, code_hash = nullif(?7, ''), error = nullif(?8, '')
+      WHERE trial_id = ?1)sql");
+  s.bind(1, trial_id).bind(2, trial.status).bind(3, trial.time_ns);
+  s.bind(4, trial.ratio_to_incumbent).bind(5, trial.n_samples).bind(6, trial.compile_ms);
+  s.bind(7, trial.code_hash).bind(8, trial.error).run();
+  if (db_.changes() == 0)
+    throw DbError(Fault::Missing, db_.path(), fmt::format("there is no trial {}", trial_id));
+  Statement(db_, "DELETE FROM t_trial_sample WHERE trial_id = ?").bind(1, trial_id).run();
+  insert_samples(db_, trial_id, trial.samples);
+  t.commit();
 }
 
 std::vector<TrialRow> Store::trials_of(int64_t run_id, std::vector<std::string>* skipped) const {

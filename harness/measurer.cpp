@@ -98,6 +98,7 @@ Compiled ProcessMeasurer::received(const search::Candidate& candidate, Outcome o
       c.error = "quarantined: " + *why;
       return c;
     }
+  c.threads = reply->threads;
   c.program = static_cast<int>(items_.size());
   items_.push_back(
       std::make_unique<Item>(Item{fmt::format("p{}", c.program),

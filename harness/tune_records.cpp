@@ -79,6 +79,20 @@ db::TrialRow trial_row(const search::Trial& trial, const std::string& kernel_key
   return row;
 }
 
+std::vector<search::KnownTrial> known_trials(const std::vector<db::TrialRow>& rows) {
+  std::vector<search::KnownTrial> known;
+  for (const db::TrialRow& row : rows) {
+    if (row.stage != search::stage_name(search::Stage::Search)) continue;
+    auto outcome = search::outcome_from_name(row.status);
+    if (!outcome) continue;  // of a later beamline: tried again
+    known.push_back({.opts = row.opts,
+                     .outcome = *outcome,
+                     .time_ns = row.time_ns,
+                     .code_hash = row.code_hash});
+  }
+  return known;
+}
+
 db::BestRow best_row(const search::SearchResult& found, const ProgramKernel& kernel,
                      const Provenance& from) {
   db::BestRow row;
@@ -104,7 +118,6 @@ db::BestRow best_row(const search::SearchResult& found, const ProgramKernel& ker
   row.action_set = std::string(action_set_name());
   row.toolchain = from.toolchain;
   row.environment_id = from.environment_id;
-  row.strategy = "heuristic";
   return row;
 }
 

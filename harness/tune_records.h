@@ -23,7 +23,9 @@ void record_programs(db::Store& store, const DeviceIdentity& device,
 
 db::TrialRow trial_row(const search::Trial& trial, const std::string& kernel_key,
                        const Provenance& from);
-/// REQUIRES: the search ended as Tuned.
+/// What the trials of an interrupted run tell the search that goes on with it.
+std::vector<search::KnownTrial> known_trials(const std::vector<db::TrialRow>& rows);
+/// REQUIRES: the search ended as Tuned. Without the strategy's name and beam.
 db::BestRow best_row(const search::SearchResult& found, const ProgramKernel& kernel,
                      const Provenance& from);
 

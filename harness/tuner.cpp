@@ -11,7 +11,7 @@
 #include "harness/planted.h"
 #include "harness/version.h"
 #include "reports/numbers.h"
-#include "search/heuristic_search.h"
+#include "search/guided_search.h"
 
 namespace beamline {
 namespace {
@@ -55,18 +55,26 @@ struct Tuner::Workshop {
   Pool compilers;
   const KernelProgram* program = nullptr;
   std::unique_ptr<ProgramData> data;
-  std::map<std::string, std::string> quarantined;  // by code hash
+  std::map<std::string, std::vector<db::TrialRow>> tried;  // by kernel key: of the resumed run
+  std::map<std::string, std::string> quarantined;          // by code hash
 };
 
 // Writes trials as they happen and shows where the search is.
 class Tuner::Observer final : public search::SearchObserver {
  public:
   Observer(Tuner& tuner, const KernelUse& kernel, std::string heading)
-      : tuner_(tuner), kernel_(kernel), heading_(std::move(heading)) {}
+      : tuner_(tuner), kernel_(kernel), heading_(std::move(heading)) {
+    for (const db::TrialRow& t : tuner_.workshop_->tried[kernel.get().key])
+      written_[{t.stage, t.opts}] = t.trial_id;
+  }
 
   void on_trial(const search::Trial& t) override {
     db::TrialRow row = trial_row(t, kernel_.get().key, tuner_.here_);
-    tuner_.store_->insert_trial(row);
+    auto [it, is_new] = written_.try_emplace({row.stage, row.opts}, 0);
+    if (is_new)
+      it->second = tuner_.store_->insert_trial(row);
+    else
+      tuner_.store_->replace_trial(it->second, row);
     tuner_.log_.detail(fmt::format("{}  {:<7} {:<13} {:>9}  {}{}", heading_, row.stage, row.status,
                                    reports::time_text(t.time_ns),
                                    t.opts.empty() ? "(none)" : t.opts,
@@ -76,7 +84,8 @@ class Tuner::Observer final : public search::SearchObserver {
     std::string best = p.best_ns > 0
                            ? fmt::format(", best {} {}", reports::time_text(p.best_ns), p.best_opts)
                            : "";
-    tuner_.log_.live(fmt::format("{}: {} {}/{}{}", heading_, p.phase, p.done, p.total, best));
+    std::string of = p.total > 0 ? fmt::format("/{}", p.total) : "";
+    tuner_.log_.live(fmt::format("{}: {} {}{}{}", heading_, p.phase, p.done, of, best));
   }
   bool stop_requested() override { return tuner_.stop_requested_(); }
 
@@ -84,6 +93,7 @@ class Tuner::Observer final : public search::SearchObserver {
   Tuner& tuner_;
   const KernelUse& kernel_;
   std::string heading_;
+  std::map<std::pair<std::string, std::string>, int64_t> written_;  // trials by stage and opts
 };
 
 Tuner::Tuner(const TuneDevice& device, TuneSettings settings, db::Store* store, cli::Log& log,
@@ -103,10 +113,15 @@ std::string Tuner::why_search(const KernelUse& kernel) const {
   if (store_ == nullptr) return "not stored";
   auto row = store_->lookup_best(kernel.get().key, device_.identity.device_id);
   if (!row) return "not stored";
+  if (settings_.resume > 0 && row->run_id == settings_.resume) return {};
   if (settings_.retune) return "asked to";
   if (row->pinned) return {};
   if (std::string why = why_stale(*row, here_); !why.empty()) return why;
   if (row->action_set != action_set_name()) return "searched with other actions";
+  if (search::strategy_rank(row->strategy) < search::strategy_rank(settings_.strategy))
+    return "searched by " + row->strategy;
+  if (row->strategy == "beam" && settings_.strategy == "beam" && row->beam < settings_.beam)
+    return fmt::format("searched with beam {}", row->beam);
   return {};
 }
 
@@ -114,15 +129,17 @@ TuneResult Tuner::run(const std::vector<KernelProgram>& programs,
                       const std::vector<KernelUse>& kernels) {
   store_->mark_dead_runs();
   record_programs(*store_, device_.identity, programs);
-  here_.run_id = store_->begin_run({.label = settings_.label,
-                                    .command = settings_.command_line,
-                                    .device_id = device_.identity.device_id,
-                                    .budget = settings_.budget_trials > 0
-                                                  ? fmt::format("{}trials", settings_.budget_trials)
-                                                  : fmt::format("{}s", settings_.budget_s),
-                                    .engine_version = engine_version,
-                                    .toolchain = here_.toolchain,
-                                    .seed = static_cast<int64_t>(settings_.seed)});
+  here_.run_id = settings_.resume;
+  if (settings_.resume == 0)
+    here_.run_id = store_->begin_run(
+        {.label = settings_.label,
+         .command = settings_.command_line,
+         .device_id = device_.identity.device_id,
+         .budget = settings_.budget_trials > 0 ? fmt::format("{}trials", settings_.budget_trials)
+                                               : fmt::format("{}s", settings_.budget_s),
+         .engine_version = engine_version,
+         .toolchain = here_.toolchain,
+         .seed = static_cast<int64_t>(settings_.seed)});
   try {
     TuneResult result = run_kernels(kernels);
     store_->finish_run(here_.run_id, result.interrupted ? "interrupted" : "finished");
@@ -153,6 +170,11 @@ TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels) {
       settings_.budget_trials > 0 ? fmt::format(" and {} trials", settings_.budget_trials) : "",
       device_.identity.name, device_.identity.device_id));
   workshop_ = std::make_unique<Workshop>(settings_.workers);
+  if (settings_.resume > 0)
+    for (db::TrialRow& t : store_->trials_of(settings_.resume)) {
+      std::string key = t.kernel_key;
+      workshop_->tried[key].push_back(std::move(t));
+    }
   auto bad = db::query(
       store_->database(),
       fmt::format("SELECT code_hash, reason FROM quarantine WHERE device_id = '{}' AND count >= {}",
@@ -260,12 +282,14 @@ KernelOutcome Tuner::search_kernel(const KernelUse& kernel, double budget_s, int
     for (const std::string& plant : settings_.plants)
       task.planted.push_back(
           {.opts = "plant:" + plant, .planted_source = planted_source(plant).value()});
+    task.known = known_trials(workshop_->tried[kernel.get().key]);
     task.seed = seed_of(settings_.seed, kernel.get().key);
     task.budget_s = std::max(0.0, budget_s - (now_s() - start));
     task.budget_trials = budget_trials;
 
     Observer observer(*this, kernel, heading);
-    search::SearchResult found = search::HeuristicSearch().run(task, measurer, observer);
+    search::SearchResult found =
+        search::make_strategy(settings_.strategy, settings_.beam)->run(task, measurer, observer);
     outcome.trials = found.counts;
     outcome.note = found.note;
     if (found.status == SearchStatus::Interrupted) {
@@ -285,6 +309,8 @@ KernelOutcome Tuner::search_kernel(const KernelUse& kernel, double budget_s, int
 void Tuner::store_winner(const KernelUse& kernel, const search::SearchResult& found,
                          const std::optional<db::BestRow>& stored, KernelOutcome& outcome) {
   db::BestRow row = best_row(found, kernel.get(), here_);
+  row.strategy = settings_.strategy;
+  row.beam = settings_.strategy == "beam" ? settings_.beam : 0;
   outcome.status = KernelStatus::Tuned;
   outcome.opts = row.opts;
   outcome.best_ns = row.best_ns;

@@ -23,6 +23,9 @@ struct TuneSettings {
   uint64_t seed = 0;
   double timeout_s = 10;
   int workers = 1;  // compilers
+  std::string strategy = "beam";
+  int beam = 4;
+  int64_t resume = 0;  // this run goes on: nothing that it has tried is tried again; 0 = a new run
   std::string label, command_line;
   bool retune = false;              // search even what is served
   std::vector<std::string> plants;  // faults: wrong, crash, hang
@@ -64,7 +67,8 @@ class Tuner {
 
   /// Why the database does not serve the kernel; empty: it does (served_row()).
   std::string why_search(const KernelUse& kernel) const;
-  /// Needs a writable store. Throws when the harness itself fails; the run is then marked failed.
+  /// Needs a writable store that holds settings.resume, if given. Throws when the harness itself
+  /// fails; the run is then marked failed.
   TuneResult run(const std::vector<KernelProgram>& programs, const std::vector<KernelUse>& kernels);
 
  private:

@@ -44,6 +44,33 @@ class EngineSpace final : public ScheduleSpace {
     return texts;
   }
 
+  std::vector<std::string> variations(const std::string& opts) const override {
+    auto parsed = parse_opts(opts);
+    if (!std::holds_alternative<Opts>(parsed)) return {};
+    const Opts base = std::get<Opts>(std::move(parsed));
+    Arena scratch(&kernel_);
+    Arena::Scope scope(scratch);
+    std::vector<std::string> texts;
+    auto offer = [&](const Opts& varied) {
+      if (std::holds_alternative<KernelSchedule>(apply_opts(ast_, varied, target_)))
+        texts.push_back(opts_text(varied));
+    };
+    for (size_t i = 0; i < base.size(); ++i) {
+      Opts varied = base;
+      varied.erase(varied.begin() + static_cast<std::ptrdiff_t>(i));
+      offer(varied);
+      const Opts before(base.begin(), base.begin() + static_cast<std::ptrdiff_t>(i));
+      for (const Opt& action : legal_actions(ast_, before, target_)) {
+        if (action.kind != base[i].kind || action.axis != base[i].axis || action == base[i])
+          continue;
+        varied = base;
+        varied[i] = action;
+        offer(varied);
+      }
+    }
+    return texts;
+  }
+
  private:
   Target target_;
   Arena kernel_;

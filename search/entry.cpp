@@ -22,13 +22,33 @@ int Entry::find(const std::string& opts) const {
   return it == by_text_.end() ? -1 : it->second;
 }
 
+void Entry::recall(std::span<const KnownTrial> known, std::span<const std::string> but) {
+  for (const KnownTrial& k : known) {
+    field_.recall(k);
+    ++compiled_;
+    if (std::ranges::find(but, k.opts) != but.end()) continue;
+    auto [it, is_new] = by_text_.try_emplace(k.opts, -1);
+    if (!is_new || k.outcome != Outcome::Ok || !k.time_ns) continue;
+    it->second = static_cast<int>(field_.all.size());
+    if (!k.code_hash.empty()) by_code_.try_emplace(k.code_hash, it->second);
+    Contestant& c = field_.all.emplace_back();
+    c.opts = k.opts;
+    c.code_hash = k.code_hash;
+  }
+}
+
 std::vector<int> Entry::admit(std::span<const Candidate> candidates) {
   std::vector<Candidate> fresh;
-  for (const Candidate& c : candidates)
-    if (!full() && by_text_.try_emplace(c.opts, -1).second) {
-      fresh.push_back(c);
-      ++compiled_;
+  for (const Candidate& c : candidates) {
+    auto [it, is_new] = by_text_.try_emplace(c.opts, -1);
+    bool asleep = !is_new && it->second >= 0 && field_[it->second].program < 0;
+    if (!asleep && (!is_new || full())) {
+      if (is_new) by_text_.erase(it);
+      continue;
     }
+    fresh.push_back(c);
+    compiled_ += is_new;
+  }
   std::vector<int> entered;
   if (fresh.empty()) return entered;
   std::vector<Compiled> compiled = field_.measurer.compile(fresh);
@@ -53,25 +73,31 @@ int Entry::enlist(const Candidate& candidate, const Compiled& compiled) {
     field_.report(refused);
     return -1;
   }
-  auto [it, is_new] = by_code_.try_emplace(compiled.code_hash, static_cast<int>(field_.all.size()));
+  int own = by_text_[candidate.opts];
+  bool wakes = own >= 0 && field_[own].program < 0;
+  auto [it, is_new] =
+      by_code_.try_emplace(compiled.code_hash, wakes ? own : static_cast<int>(field_.all.size()));
+  if (!is_new) is_new = field_[it->second].program < 0;  // known, and here is its program
   by_text_[candidate.opts] = it->second;
   by_text_[refused.opts] = it->second;
   if (!is_new) {
     // One program, one candidate: the simpler text names it. Text that was reported already stays.
     Contestant& twin = field_[it->second];
-    if (twin.weight == 0 && simpler(refused.opts, twin.opts)) std::swap(twin.opts, refused.opts);
+    if (!twin.reported && simpler(refused.opts, twin.opts)) std::swap(twin.opts, refused.opts);
     refused.outcome = Outcome::Rejected;
     refused.error = fmt::format("duplicate code of \"{}\"", twin.opts);
     field_.report(refused);
     return -1;
   }
-  field_.all.push_back({.opts = refused.opts,
-                        .program = compiled.program,
-                        .code_hash = compiled.code_hash,
-                        .source_hash = compiled.source_hash,
-                        .compile_ms = compiled.compile_ms,
-                        .error = {},
-                        .samples = {}});
+  if (it->second == static_cast<int>(field_.all.size())) field_.all.emplace_back();
+  Contestant& c = field_[it->second];
+  if (c.opts.empty()) c.opts = refused.opts;
+  c.program = compiled.program;
+  c.code_hash = compiled.code_hash;
+  c.source_hash = compiled.source_hash;
+  c.compile_ms = compiled.compile_ms;
+  c.threads = compiled.threads;
+  c.planted = !candidate.planted_source.empty();
   return it->second;
 }
 

@@ -2,6 +2,7 @@
 // already, checks the rest against the reference, and reports everyone who does not get in.
 #pragma once
 #include <map>
+#include <set>
 #include <span>
 
 #include "search/field.h"
@@ -13,8 +14,14 @@ class Entry {
   /// `limit`: candidates that may be compiled; 0 = no limit.
   Entry(Field& field, int limit) : field_(field), limit_(limit) {}
 
-  /// Indices of the contestants that may be timed. A text that was seen before is skipped.
+  /// Indices of the contestants that may be timed. A text that was seen before is skipped, unless
+  /// it is of a contestant without a program.
   std::vector<int> admit(std::span<const Candidate> candidates);
+  /// What an earlier part of the run found out. The candidates of `but` are to be admitted again
+  /// (they are not told again); of the others, those that failed stay out and those that were timed
+  /// become contestants without a program, until they are admitted.
+  void recall(std::span<const KnownTrial> known, std::span<const std::string> but);
+  bool seen(const std::string& opts) const { return by_text_.contains(opts); }
   /// The contestant that stands for a text: its own or that of its duplicate; -1: it never
   /// compiled.
   int find(const std::string& opts) const;

@@ -57,12 +57,19 @@ void Field::fail(int who, Outcome outcome, std::string error) {
 }
 
 void Field::report(const Trial& trial) {
-  if (trial.stage == Stage::Search) ++counts_[static_cast<size_t>(trial.outcome)];
+  if (trial.stage == Stage::Search) {
+    if (recalled_.contains(trial.opts)) return;
+    ++counts_[static_cast<size_t>(trial.outcome)];
+  }
   observer.on_trial(trial);
 }
 
+void Field::recall(const KnownTrial& known) {
+  if (recalled_.insert(known.opts).second) ++counts_[static_cast<size_t>(known.outcome)];
+}
+
 void Field::report_race(int who, int incumbent) {
-  const Contestant& c = (*this)[who];
+  Contestant& c = (*this)[who];
   Trial t{.opts = c.opts,
           .outcome = c.outcome,
           .stage = Stage::Search,
@@ -75,11 +82,11 @@ void Field::report_race(int who, int incumbent) {
   if (c.ok() && c.best_ns > 0) t.time_ns = c.best_ns;
   if (t.time_ns && incumbent >= 0)
     t.ratio_to_incumbent = std::exp(c.score - (*this)[incumbent].score);
+  // Counted by what it ended as: one that failed after it was told as Ok changes its count.
+  if (c.reported && !recalled_.contains(c.opts)) --counts_[static_cast<size_t>(c.told)];
+  c.reported = true;
+  c.told = c.outcome;
   report(t);
-}
-
-void Field::shuffle(std::vector<int>& v) {
-  for (size_t i = v.size(); i > 1; --i) std::swap(v[i - 1], v[random_() % i]);
 }
 
 }  // namespace beamline::search

@@ -14,6 +14,7 @@ namespace beamline::search {
 namespace {
 
 constexpr double adopt_confidence = 0.995, adopt_low = 1.005, adopt_point = 1.01;
+constexpr double thread_margin = 2;     // times the usual, for threads over a single one
 constexpr double dropped_ratio = 1.03;  // after the first selection sessions
 constexpr double tie_ratio = 1.01;
 constexpr double control_point = 1.03, control_bound = 1.01;  // an A/A control beyond is void
@@ -34,7 +35,8 @@ class Finals {
   void drop_unverified(std::vector<int>& who, int input_set);
   std::vector<int> select(std::vector<int> who);
   bool confirm(int leader);
-  int decide(int leader, const Samples& samples, double drift);
+  int decide(int leader, int single, const Samples& samples, double drift);
+  int best_single(int leader);
   void publish(int winner, const Samples& samples);
   int sessions(const std::vector<int>& who, SessionBudget plan, Stage stage, Samples& into,
                std::vector<stats::Sample>* control = nullptr);
@@ -193,17 +195,36 @@ bool Finals::adopted(int challenger, int keep, const Samples& samples, double dr
   auto c = samples.find(challenger), k = samples.find(keep);
   if (c == samples.end() || k == samples.end()) return false;
   stats::Estimate gain = stats::estimate(stats::session_log_ratios(c->second, k->second));
-  return gain.low(adopt_confidence) > std::log(adopt_low) + drift &&
-         gain.point > std::log(adopt_point) + drift;
+  bool threads = field_[challenger].threads > 1 && field_[keep].threads == 1;
+  double margin = threads ? thread_margin : 1;
+  return gain.low(adopt_confidence) > margin * std::log(adopt_low) + drift &&
+         gain.point > margin * std::log(adopt_point) + drift;
 }
 
-int Finals::decide(int leader, const Samples& samples, double drift) {
+// The best contestant on one thread, where the leader uses more; else -1.
+int Finals::best_single(int leader) {
+  if (field_[leader].threads == 1) return -1;
+  for (int c : ranked_)
+    if (alive(c) && field_[c].threads == 1) return c;
+  int best = -1;
+  for (size_t i = 0; i < field_.all.size(); ++i) {
+    const Contestant& c = field_.all[i];
+    if (!c.ok() || c.weight == 0 || c.program < 0 || c.threads > 1) continue;
+    if (best < 0 || c.score < field_[best].score) best = static_cast<int>(i);
+  }
+  return best;
+}
+
+int Finals::decide(int leader, int single, const Samples& samples, double drift) {
   int keep = -1;
   for (int c : {roles_.stored, roles_.heuristic, roles_.unoptimised})
     if (keep < 0 && alive(c) && samples.contains(c)) keep = c;
-  if (keep < 0) return leader;
-  for (int c : {roles_.heuristic, roles_.unoptimised, leader})
+  if (keep < 0) keep = alive(single) && samples.contains(single) ? single : leader;
+  for (int c : {roles_.heuristic, roles_.unoptimised, single})
     if (alive(c) && c != keep && adopted(c, keep, samples, drift)) keep = c;
+  bool worth_threads = !alive(single) || !samples.contains(single) || single == keep ||
+                       adopted(leader, single, samples, drift);
+  if (leader != keep && worth_threads && adopted(leader, keep, samples, drift)) keep = leader;
   return keep;
 }
 
@@ -247,7 +268,8 @@ void Finals::publish(int winner, const Samples& samples) {
 bool Finals::confirm(int leader) {
   std::vector<int> who{leader};
   double limit = field_[leader].score + std::log(settings_.unconfirmed_ratio);
-  for (int c : {roles_.unoptimised, roles_.stored, roles_.heuristic})
+  int single = best_single(leader);
+  for (int c : {single, roles_.unoptimised, roles_.stored, roles_.heuristic})
     if (alive(c) && field_[c].score <= limit && std::ranges::find(who, c) == who.end())
       who.push_back(c);
   // Where the A/A control drifts the data is void and taken once more; if it drifts again, a gain
@@ -276,7 +298,7 @@ bool Finals::confirm(int leader) {
       result_.note = fmt::format("the A/A control drifted by {:.1f} %", 100 * std::expm1(drift));
     for (int c : who) report(c, Stage::Confirm, samples, who.back());
     if (!alive(leader)) return false;
-    int winner = decide(leader, samples, drift);
+    int winner = decide(leader, single, samples, drift);
     std::vector<int> last{winner};
     result_.output_hash.clear();
     drop_unverified(last, 0);

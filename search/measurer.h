@@ -25,6 +25,7 @@ struct Compiled {
   std::string code_hash;  // of the machine code; equal code is one candidate
   std::string source_hash;
   double compile_ms = 0;
+  int threads = 1;  // that one call runs on
 };
 
 struct Checked {

@@ -1,6 +1,8 @@
 // What became of a candidate. Every outcome is data: none of them ends a run.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace beamline::search {
@@ -22,6 +24,12 @@ constexpr std::string_view outcome_name(Outcome o) {
   constexpr std::string_view names[] = {"ok",      "rejected", "compile_error", "launch_error",
                                         "timeout", "crashed",  "wrong_result",  "mistrusted"};
   return names[static_cast<size_t>(o)];
+}
+
+constexpr std::optional<Outcome> outcome_from_name(std::string_view name) {
+  for (size_t i = 0; i < static_cast<size_t>(Outcome::Count); ++i)
+    if (outcome_name(static_cast<Outcome>(i)) == name) return static_cast<Outcome>(i);
+  return std::nullopt;
 }
 
 }  // namespace beamline::search

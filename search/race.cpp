@@ -9,6 +9,9 @@ namespace {
 constexpr double kill_first = 2.0;         // wrong kills at 2 samples: 0.6 % under ambient load
 constexpr double kill_later = 1.5;         // from 5 samples on
 constexpr double close_ratio = 1.05;       // of the leader: never cut
+constexpr double far_ratio = 1.25;         // of the leader after rung 0: not raced further
+constexpr int crowd = 4;                   // finalists' worth that is raced further
+constexpr double anchor_weight = 20;       // sweeps: more do not make an anchor surer
 constexpr double hopeless_ratio = 10;      // by the time of the check alone
 constexpr double hopeless_slack_ns = 1e6;  // what a cold call may cost more
 
@@ -69,7 +72,11 @@ void Race::batch(std::vector<int> who, int sweeps, double kill) {
     const Contestant& x = field_[c];
     double ratio = incumbent_ < 0 ? 1 : std::exp(x.score - field_[incumbent_].score);
     bool out = x.weight > 0 && ratio > kill && !is_always(c);
-    if (x.ok() && !out) continue;
+    if (x.ok() && !out) {
+      // Told now, so that a run that is killed knows it when it is resumed.
+      if (!x.reported && x.weight > 0) field_.report_race(c, incumbent_);
+      continue;
+    }
     // The incumbent or an always-member can fail here too: then it is no candidate any more.
     if (std::ranges::find(racing_, c) == racing_.end()) continue;
     leave(c);
@@ -78,34 +85,30 @@ void Race::batch(std::vector<int> who, int sweeps, double kill) {
 }
 
 void Race::rate(const std::vector<int>& who, const std::vector<std::vector<double>>& samples) {
-  // The anchor of this batch: the incumbent, or where it failed (or is none yet) the one known
-  // best.
+  // The level of this batch is what those known from earlier ones agree on, so that nobody's lucky
+  // first samples become the measure of all that follows.
   auto usable = [&](size_t i) { return field_[who[i]].ok() && fastest(samples[i]) > 0; };
   if (incumbent_ >= 0 && !field_[incumbent_].ok()) incumbent_ = -1;
-  size_t anchor = who.size();
+  double level = 0, weight = 0, first = 0;
+  bool any = false;
   for (size_t i = 0; i < who.size(); ++i) {
     if (!usable(i)) continue;
-    if (who[i] == incumbent_) {
-      anchor = i;
-      break;
-    }
     const Contestant& c = field_[who[i]];
-    if (anchor == who.size()) {
-      anchor = i;
-      continue;
-    }
-    const Contestant& a = field_[who[anchor]];
-    if (c.weight > 0 && (a.weight == 0 || c.score < a.score)) anchor = i;
+    double ln_ns = std::log(fastest(samples[i]));
+    if (!any) first = ln_ns;
+    any = true;
+    double w = std::min(c.weight, anchor_weight);
+    level += w * (ln_ns - c.score);
+    weight += w;
   }
-  if (anchor == who.size()) return;
-  double anchor_ns = fastest(samples[anchor]);
-  double anchor_score = field_[who[anchor]].score;
+  if (!any) return;
+  level = weight > 0 ? level / weight : first;
   for (size_t i = 0; i < who.size(); ++i) {
     if (!usable(i)) continue;
     Contestant& c = field_[who[i]];
     double ns = fastest(samples[i]);
     auto sweeps = static_cast<double>(samples[i].size());
-    double seen = anchor_score + std::log(ns / anchor_ns);
+    double seen = std::log(ns) - level;
     c.score = (c.score * c.weight + seen * sweeps) / (c.weight + sweeps);
     c.weight += sweeps;
     if (c.best_ns == 0 || ns < c.best_ns) c.best_ns = ns;
@@ -137,8 +140,12 @@ std::vector<int> Race::finish() {
     std::ranges::sort(racing_, by_score);
   };
   sort_racing();
+  auto few = static_cast<size_t>(settings_.finalists);
+  for (size_t i = racing_.size(); i-- > few;) {
+    double ratio = std::exp(field_[racing_[i]].score - field_[racing_[0]].score);
+    if ((i >= crowd * few || ratio > far_ratio) && !is_always(racing_[i])) leave(racing_[i]);
+  }
   for (int sweeps : {2, 4, 8}) {
-    auto few = static_cast<size_t>(settings_.finalists);
     if (racing_.size() <= few || out_of_time_() || field_.observer.stop_requested()) break;
     size_t keep = std::max(few, (racing_.size() + 1) / 2);
     double leader = field_[racing_[0]].score;

@@ -20,6 +20,9 @@ class ScheduleSpace {
   virtual std::string heuristic() const = 0;
   /// Sequences one legal action longer than `opts`, in a fixed order.
   virtual std::vector<std::string> extensions(const std::string& opts) const = 0;
+  /// Legal neighbours of the same length or one shorter: one action's amount is another, or one
+  /// action is left out. In a fixed order.
+  virtual std::vector<std::string> variations(const std::string& opts) const = 0;
 };
 
 /// The engine's action table on a prepared kernel in UOp text. Throws std::invalid_argument on a

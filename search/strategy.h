@@ -20,8 +20,18 @@ struct SearchSettings {
   int sweeps = 10;          // of a session in the finals
   int select_sessions = 5;  // and as many again for those still close
   int confirm_sessions = 20;
+  int patience = 8;                // batches in a row that improve the leader by under 1 %: enough
   double search_share = 0.7;       // of the budget; the rest is for the finals
+  double explore_share = 0.55;     // of the budget: new candidates; then the race is finished
   double unconfirmed_ratio = 3.0;  // slower than this many times the leader: not in the finals
+};
+
+/// What an earlier part of the same run found out about a candidate: it is not tried again.
+struct KnownTrial {
+  std::string opts;
+  Outcome outcome = Outcome::Ok;
+  std::optional<double> time_ns;  // of the race; comparable only within that part
+  std::string code_hash;
 };
 
 struct SearchTask {
@@ -29,6 +39,7 @@ struct SearchTask {
   std::string stored_opts;               // what the database serves today
   bool has_stored = false;
   std::vector<Candidate> planted;  // faults that the search must survive
+  std::vector<KnownTrial> known;   // of the run that is resumed
   uint64_t seed = 0;
   double budget_s = 12;
   int budget_trials = 0;  // candidates that may be compiled; 0 = no limit
@@ -62,6 +73,8 @@ struct Progress {
 class SearchObserver {
  public:
   virtual ~SearchObserver() = default;
+  /// A Search trial may be told again with the same opts when the race has measured more: the last
+  /// counts.
   virtual void on_trial(const Trial&) {}
   virtual void on_progress(const Progress&) {}
   /// True: end as soon as possible; what is known is kept.

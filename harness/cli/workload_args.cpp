@@ -73,11 +73,11 @@ KernelUse one_kernel(const std::vector<KernelUse>& kernels, const std::string& s
   return found[0];
 }
 
-Device find_device(const std::string& name) {
+Device find_device(const std::string& name, int threads) {
   CpuTopology topology = read_topology();
   CpuModel model = read_cpu_model();
   Device d;
-  d.target = cpu_target(model, topology);
+  d.target = cpu_target(model, topology, threads);
   d.identity = identify_cpu("cpu", model, topology, d.target.threads);
   d.pus = topology.pus;
   if (static_cast<size_t>(d.target.threads) < d.pus.size())

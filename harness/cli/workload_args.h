@@ -30,7 +30,7 @@ struct Device {
   std::vector<unsigned> pus;
 };
 /// "cpu", its device_id or a unique prefix of that. Throws UsageError for any other.
-Device find_device(const std::string& name);
+Device find_device(const std::string& name, int threads = 0);
 
 /// Stable name of an instance in the database.
 std::string workload_id(const workloads::Instance& instance);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "db/runs.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/interrupt.h"
 #include "harness/cli/workload_args.h"
@@ -11,6 +12,7 @@
 #include "harness/planted.h"
 #include "harness/tuner.h"
 #include "reports/tuning_table.h"
+#include "search/guided_search.h"
 #include "workloads/diagnostic.h"
 
 namespace beamline::cli {
@@ -38,10 +40,13 @@ void read_budget(const std::string& text, TuneSettings& settings) {
 TuneSettings read_settings(const Context& context, const Arguments& arguments,
                            const Device& device) {
   TuneSettings s;
-  std::string strategy = arguments.text("strategy", "heuristic");
-  if (strategy != "heuristic")
-    throw UsageError(fmt::format(
-        "--strategy: '{}' is not available in this version; the strategy is heuristic", strategy));
+  s.strategy = arguments.text("strategy", "beam");
+  if (search::strategy_rank(s.strategy) < 0)
+    throw UsageError(
+        fmt::format("--strategy: '{}' is none of heuristic, random, beam, exhaustive", s.strategy));
+  if (arguments.has("beam") && s.strategy != "beam")
+    throw UsageError(fmt::format("--beam: the strategy '{}' has none", s.strategy));
+  s.beam = static_cast<int>(arguments.integer("beam", 4, 1, 1000));
   if (arguments.has("budget")) read_budget(arguments.text("budget"), s);
   s.seed = static_cast<uint64_t>(arguments.integer("seed", 0, 0, INT64_MAX));
   s.timeout_s = arguments.number("timeout", 10, 0.1, 3600);
@@ -154,10 +159,30 @@ int dry_run(Context& context, const Device& device, const TuneSettings& settings
   return exit_ok;
 }
 
+// The interrupted run that goes on, with its seed; it is held from here on.
+void resume(Context& context, const Device& device, const Arguments& arguments,
+            db::Store& store, TuneSettings& settings) {
+  std::string text = arguments.text("resume");
+  auto found = db::find_run(store.database(), text);
+  if (const auto* why = std::get_if<std::string>(&found)) throw UsageError("--resume: " + *why);
+  const auto& run = std::get<db::RunInfo>(found);
+  if (run.device_id != device.identity.device_id)
+    throw UsageError(fmt::format("--resume: run {} was on device {}, this is {}", run.run_id,
+                                 run.device_id, device.identity.device_id));
+  if (arguments.has("seed") && static_cast<int64_t>(settings.seed) != run.seed)
+    throw UsageError(
+        fmt::format("--resume: run {} has seed {}; leave --seed out", run.run_id, run.seed));
+  if (auto why = store.resume_run(run.run_id)) throw UsageError("--resume: " + *why);
+  settings.resume = run.run_id;
+  settings.seed = static_cast<uint64_t>(run.seed);
+  context.log.info(fmt::format("resuming run {}, {}", run.run_id, run.status));
+}
+
 int run(Context& context, const Arguments& arguments) {
   if (context.global.databases.size() > 1)
     throw UsageError("tune writes to one database: give --db once");
-  Device device = find_device(arguments.text("device", "cpu"));
+  Device device = find_device(arguments.text("device", "cpu"),
+                              static_cast<int>(arguments.integer("threads", 0, 1, 65'536)));
   TuneSettings settings = read_settings(context, arguments, device);
   std::vector<KernelProgram> programs = read_programs(arguments);
   std::vector<KernelUse> kernels = unique_kernels(programs);
@@ -171,6 +196,7 @@ int run(Context& context, const Arguments& arguments) {
     throw UsageError(e.what());
   }
   for (const std::string& note : store->database().notes()) context.log.warn(note);
+  if (arguments.has("resume")) resume(context, device, arguments, *store, settings);
   TuneDevice tuned{device.identity, device.target, device.pus};
   Tuner tuner(tuned, settings, store.get(), context.log, interrupted);
   TuneResult result = tuner.run(programs, kernels);
@@ -196,10 +222,12 @@ Command tune_command() {
       .summary = "searches schedules for every kernel and stores the best with its evidence",
       .details =
           R"(WORKLOAD is a .toml or .uop file, a directory, or FILE:INSTANCE-GLOB. For each kernel the unoptimised
-program, the heuristic's, what the database serves and the first level of legal opts are compiled, checked
-against a reference in double precision and raced; the finalists are timed in interleaved sessions. A kernel
-that the database serves already is 'cached': its row was searched with these actions and is not stale.
-^C keeps the work so far.
+program, the heuristic's and what the database serves, then what the strategy proposes, are compiled, checked
+against a reference in double precision and raced; the finalists are timed in interleaved sessions, and fresh
+ones decide. beam: neighbours of the best schedules so far; heuristic: the first level of legal opts; random:
+random sequences; exhaustive: all, shorter ones first. A kernel that the database serves already is 'cached':
+its row was searched with these actions, at least as thoroughly, and is not stale.
+^C keeps the work so far; --resume goes on with it and repeats no finished trial.
 
 JSON: {"schema": 1, "run", "device": {"id", "name"}, "kernels": [{"key", "name", "workloads", "status":
 "tuned|cached|failed", "opts", "best_ns", "heuristic_ns", "unoptimized_ns", "gflops", "gbps", "bound_share",
@@ -210,7 +238,12 @@ With --dry-run: {"schema": 1, "dry_run": true, "device", "kernels": [{"key", "na
 Exit codes: 4 when a kernel failed, 130 when interrupted.)",
       .options =
           {device_option(),
-           {.name = "strategy", .value = "S", .help = "heuristic"},
+           {.name = "strategy",
+            .value = "S",
+            .help = "beam (default), heuristic, random or exhaustive"},
+           {.name = "beam",
+            .value = "N",
+            .help = "how many of the best schedules are extended at a time; default 4"},
            {.name = "budget",
             .value = "B",
             .help = "wall time (60s, 5m, 1h) or trials (200trials); default 12 s per kernel"},
@@ -218,12 +251,20 @@ Exit codes: 4 when a kernel failed, 130 when interrupted.)",
            {.name = "timeout",
             .value = "S",
             .help = "seconds a candidate may compile, and run; default 10"},
+           {.name = "threads",
+            .value = "N",
+            .help =
+                "most that a kernel may use; default one per processing unit. Part of the device's "
+                "identity"},
            {.name = "workers",
             .value = "N",
             .help = "compilers at a time; default one per processing unit"},
            {.name = "label", .value = "TEXT", .help = "name of the run"},
            param_option(),
            {.name = "retune", .value = "", .help = "search also what the database serves"},
+           {.name = "resume",
+            .value = "RUN",
+            .help = "goes on with an interrupted run (a number, last or a label)"},
            {.name = "dry-run", .value = "", .help = "say what would be done; change nothing"},
            {.name = "plant",
             .value = "FAULT",

@@ -54,6 +54,7 @@ class FakeMeasurer final : public Measurer {
         opts_of.push_back(c.opts);
         auto hash = code.find(c.opts);
         r.code_hash = hash == code.end() ? "code of " + c.opts : hash->second;
+        r.threads = c.opts.find("THREAD") == std::string::npos ? 1 : 2;
       }
       out.push_back(r);
     }
@@ -131,6 +132,7 @@ class FakeSpace final : public ScheduleSpace {
   std::vector<std::string> extensions(const std::string& opts) const override {
     return opts.empty() ? level : std::vector<std::string>{};
   }
+  std::vector<std::string> variations(const std::string&) const override { return {}; }
 };
 
 struct Recorder final : SearchObserver {
