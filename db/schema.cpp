@@ -1,11 +1,15 @@
 #include "db/schema.h"
 
+#include <unistd.h>
+
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 namespace beamline::db {
 namespace {
+namespace fs = std::filesystem;
 
 // Times are ns. Absent texts are NULL; opts is never absent ('' is the unoptimised kernel).
 // t_run: pid is for messages only, a held run is known by its lock (run_lock.h).
@@ -187,6 +191,29 @@ void migrate(Database& db, std::span<const Migration> steps) {
   WithoutForeignKeys off(db);
   for (const Migration& step : steps)
     if (version_of(db) < step.version) apply(db, step);
+}
+
+void create_if_missing(const std::string& path, const OpenOptions& options) {
+  std::error_code ec;
+  if (path.empty() || path == ":memory:" || fs::exists(fs::symlink_status(path, ec))) return;
+  const std::string draft = fmt::format("{}.new-{}", path, getpid());
+  const auto discard = [&] {
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) fs::remove(draft + suffix, ec);
+  };
+  try {
+    Database db(draft, Access::ReadWrite, options);
+    migrate(db);
+  } catch (const DbError& e) {
+    discard();
+    throw DbError(e.fault(), path, e.message(), e.statement());
+  } catch (...) {
+    discard();
+    throw;
+  }
+  // Who links first has made it. Where files cannot be linked, two at once are very unlikely.
+  fs::create_hard_link(draft, path, ec);
+  if (ec && !fs::exists(path)) fs::rename(draft, path);
+  discard();
 }
 
 void require_schema(const Database& db) {

@@ -29,6 +29,11 @@ void check_owner(const Database& db, int newest = schema_version());
 /// processes at once.
 void migrate(Database& db, std::span<const Migration> steps = migrations());
 
+/// Makes the database where there is no file, whole or not at all: it is written under a name of
+/// its own beside `path` and then linked. Safe in several processes at once; ":memory:" is left
+/// alone.
+void create_if_missing(const std::string& path, const OpenOptions& options = {});
+
 /// For readers: throws DbError unless it is a beamline database of exactly this version.
 void require_schema(const Database& db);
 

@@ -46,8 +46,17 @@ std::string default_path() {
   return data + "/beamline/beamline.db";
 }
 
+namespace {
+
+const std::string& made(const std::string& path, Access access, const OpenOptions& options) {
+  if (access == Access::ReadWrite) create_if_missing(path, options);
+  return path;
+}
+
+}  // namespace
+
 Store::Store(const std::string& path, Access access, const OpenOptions& options)
-    : db_(path, access, options), lock_(path) {
+    : db_(made(path, access, options), access, options), lock_(path) {
   access == Access::ReadWrite ? migrate(db_) : require_schema(db_);
 }
 

@@ -36,6 +36,9 @@ class CliRunner {
   /// Sends `signal` once stderr has `marker`.
   CliResult run_and_signal(const std::vector<std::string>& arguments, const std::string& marker,
                            int signal) const;
+  /// Sends `signal` after that time, if it still runs.
+  CliResult run_and_signal(const std::vector<std::string>& arguments,
+                           std::chrono::milliseconds after, int signal) const;
   /// Writes a file and returns its path.
   std::string file(const std::string& name, const std::string& text) const;
   std::string path(const std::string& name) const { return (directory_ / name).string(); }
@@ -104,14 +107,31 @@ inline CliResult CliRunner::run(const std::vector<std::string>& arguments,
   return finish(start(arguments, input));
 }
 
+// Without taking its status.
+inline bool has_ended(int pid) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
 inline CliResult CliRunner::run_and_signal(const std::vector<std::string>& arguments,
                                            const std::string& marker, int signal) const {
   int pid = start(arguments, "");
   for (int i = 0; i < 6000; ++i) {
     if (read_file(directory_ / "stderr").find(marker) != std::string::npos) break;
-    if (waitpid(pid, nullptr, WNOHANG | WNOWAIT) > 0) break;
+    if (has_ended(pid)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  kill(pid, signal);
+  return finish(pid);
+}
+
+inline CliResult CliRunner::run_and_signal(const std::vector<std::string>& arguments,
+                                           std::chrono::milliseconds after, int signal) const {
+  int pid = start(arguments, "");
+  auto end = std::chrono::steady_clock::now() + after;
+  while (std::chrono::steady_clock::now() < end && !has_ended(pid))
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   kill(pid, signal);
   return finish(pid);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <random>
 
 #include "cli_runner.h"
 
@@ -149,6 +150,93 @@ TEST_F(Tune, InterruptKeepsTheWork) {
   EXPECT_EQ(query("SELECT status FROM runs").dump(), R"([["interrupted"]])");
   EXPECT_EQ(cli.run({"best", "--db", db, "--json"}).json()["best"].size(), 1U);
   EXPECT_EQ(cli.run({"db", "check", "--db", db}).code, 0);
+}
+
+// Every trial that was finished stays and is not tried again, whenever the run is killed.
+TEST_F(Tune, KilledAtAnyMomentItGoesOnWithoutRepeating) {
+  std::mt19937 random(20'261'130);
+  const std::string repeated =
+      "SELECT run_id, kernel_key, stage, opts FROM trials GROUP BY 1, 2, 3, 4 HAVING count(*) > 1";
+  const std::string all = "SELECT trial_id, kernel_key, stage, opts FROM trials ORDER BY 1";
+  nlohmann::ordered_json before = nlohmann::ordered_json::array();
+  auto next = [&]() -> std::vector<std::string> {
+    std::vector<std::string> arguments{"tune", workload, "--db", db, "--budget", "60trials"};
+    if (!std::filesystem::exists(db)) return arguments;
+    auto status = query("SELECT status FROM runs ORDER BY run_id DESC LIMIT 1");
+    if (status.empty()) return arguments;
+    if (status[0][0] == "finished")
+      arguments.emplace_back("--retune");
+    else
+      arguments.insert(arguments.end(), {"--resume", "last"});
+    return arguments;
+  };
+  int resumed = 0;
+  for (int kills = 0, tries = 0; kills < 20 && tries < 60; ++tries) {
+    std::vector<std::string> arguments = next();
+    resumed += arguments.back() == "last";
+    // Early ones hit the start, late ones the finals.
+    std::chrono::milliseconds after(5 + random() % (tries % 3 == 0 ? 100U : 1500U));
+    CliResult r = cli.run_and_signal(arguments, after, SIGKILL);
+    ASSERT_TRUE(r.code == 0 || r.code == 128 + SIGKILL) << r.code << r.err;
+    kills += r.code != 0;
+    if (!std::filesystem::exists(db)) continue;
+    CliResult check = cli.run({"db", "check", "--db", db});
+    ASSERT_EQ(check.code, 0) << check.out << check.err;
+    ASSERT_EQ(query(repeated).dump(), "[]");
+    auto now = query(all);
+    ASSERT_GE(now.size(), before.size());
+    for (size_t i = 0; i < before.size(); ++i) ASSERT_EQ(now[i], before[i]);
+    before = now;
+  }
+  EXPECT_GE(resumed, 5);
+  EXPECT_FALSE(before.empty());
+  while (query("SELECT status FROM runs ORDER BY run_id DESC LIMIT 1")[0][0] != "finished")
+    ASSERT_EQ(cli.run(next()).code, 0);
+  EXPECT_EQ(query(repeated).dump(), "[]");
+  EXPECT_EQ(query("SELECT count(*) FROM best_opts WHERE verified = 1")[0][0], 2);
+}
+
+TEST_F(Tune, ResumeRefusesWhatCannotGoOn) {
+  EXPECT_EQ(tune({}, workload + ":scale").code, 0);
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--resume", "1"}, "run 1 is finished"},
+      {{"--resume", "7"}, "there is no run 7"},
+      {{"--resume", "night"},
+       "there is no run 'night' (expected a number, last, last-N or a label)"},
+      {{"--strategy", "greedy"}, "'greedy' is none of heuristic, random, beam, exhaustive"},
+      {{"--strategy", "random", "--beam", "3"}, "the strategy 'random' has none"},
+      {{"--beam", "0"}, "--beam"},
+      {{"--threads", "0"}, "--threads"},
+  };
+  for (const auto& [more, message] : cases) {
+    CliResult r = tune(more, workload + ":scale");
+    EXPECT_EQ(r.code, 2) << message;
+    EXPECT_NE(r.err.find(message), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+}
+
+TEST_F(Tune, AWeakerSearchDoesNotServeAStrongerOne) {
+  auto status = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"tune", workload + ":scale", "--db", db, "--json", "--budget", "20trials"});
+    CliResult r = cli.run(more);
+    EXPECT_EQ(r.code, 0) << r.err;
+    return r.json()["kernels"][0]["status"].get<std::string>();
+  };
+  EXPECT_EQ(status({"--strategy", "heuristic"}), "tuned");
+  EXPECT_EQ(status({"--strategy", "heuristic"}), "cached");
+  EXPECT_EQ(status({"--beam", "2"}), "tuned");
+  EXPECT_EQ(status({"--strategy", "heuristic"}), "cached");
+  EXPECT_EQ(status({"--beam", "2"}), "cached");
+  EXPECT_EQ(status({}), "tuned");  // beam 4
+  EXPECT_EQ(status({"--strategy", "random"}), "cached");
+  EXPECT_EQ(query("SELECT DISTINCT strategy, beam FROM t_best").dump(), R"([["beam",4]])");
+}
+
+TEST_F(Tune, ThreadsArePartOfTheDevice) {
+  ASSERT_EQ(tune({"--threads", "1"}, workload + ":scale").code, 0);
+  EXPECT_EQ(query("SELECT count(*) FROM trials WHERE opts LIKE '%THREAD%'")[0][0], 0);
 }
 
 TEST_F(Tune, ChainOfKernelsIsTunedWithRealIntermediates) {
