@@ -160,8 +160,8 @@ int dry_run(Context& context, const Device& device, const TuneSettings& settings
 }
 
 // The interrupted run that goes on, with its seed; it is held from here on.
-void resume(Context& context, const Device& device, const Arguments& arguments,
-            db::Store& store, TuneSettings& settings) {
+void resume(Context& context, const Device& device, const Arguments& arguments, db::Store& store,
+            TuneSettings& settings) {
   std::string text = arguments.text("resume");
   auto found = db::find_run(store.database(), text);
   if (const auto* why = std::get_if<std::string>(&found)) throw UsageError("--resume: " + *why);
