@@ -15,8 +15,11 @@ bool expanded(UOp r) {
 
 UOp reduce_to_accumulator(UOp ast, UOp lanes) {
   std::unordered_map<UOp, UOp, UOpHash> done;
-  int64_t next_slot = 0;
-  for (UOp u : toposort(ast)) {
+  const std::vector<UOp> order = toposort(ast);
+  int64_t next_slot = 0;  // after those of packed operands
+  for (UOp u : order)
+    if (u.op() == Op::BUFFER) next_slot = std::max(next_slot, u.param().slot + 1);
+  for (UOp u : order) {
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     if (u.op() != Op::REDUCE) {

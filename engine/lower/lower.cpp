@@ -18,6 +18,7 @@ struct State {
   const Target& target;
   const Opts& opts;
   Opts applied{};
+  std::vector<Packing> packings{};
   UOp lanes{};
   int64_t vector_lanes = 1;
   int64_t threads = 1;
@@ -44,6 +45,7 @@ void apply_all(State& s) {
   }
   s.graph = std::get<KernelSchedule>(scheduled).ast();
   s.applied = std::get<KernelSchedule>(scheduled).applied();
+  s.packings = std::get<KernelSchedule>(scheduled).packings();
 }
 
 void expand_all(State& s) {
@@ -63,6 +65,7 @@ struct Pass {
 constexpr Pass passes[] = {
     {"apply opts",            apply_all},
     {"add loads",             [](State& s) { s.graph = add_loads(s.graph); }},
+    {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings); }},
     {"choose lanes",          [](State& s) { s.lanes = choose_lanes(s.graph); s.vector_lanes = lanes_of(s.graph, s.target); }},
     {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes); }},
     {"add thread dims",       [](State& s) { s.graph = add_thread_dims(s.graph, s.threads); }},

@@ -7,6 +7,7 @@
 
 #include "engine/ir/target.h"
 #include "engine/ir/uop.h"
+#include "engine/opt/schedule.h"
 #include "engine/rewrite/rule.h"
 
 namespace beamline {
@@ -17,6 +18,10 @@ UOp widen_floats(UOp ast);
 /// 13, 25: a value INDEX becomes a LOAD; the validity inside an index moves to the LOAD or STORE as
 /// (alt, gate). Afterwards no index holds Invalid.
 UOp add_loads(UOp ast);
+
+/// PACK: the operands' tiles are copied into buffers of their own at their place among the loops,
+/// and read from there. After add_loads.
+UOp stage_operands(UOp ast, const std::vector<Packing>& packings);
 
 /// The axis whose steps become the lanes of vectors: the UPCAST or UNROLL axis along which most
 /// accesses are of consecutive elements and fewest have a stride; null = scalar code.

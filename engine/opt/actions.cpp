@@ -1,11 +1,14 @@
 #include "engine/opt/actions.h"
 
+#include <algorithm>
+
 namespace beamline {
 namespace {
 
 constexpr int64_t upcasts[] = {2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 32, 48, 64, 0};
 constexpr int64_t unrolls[] = {2, 4, 8, 16, 32, 64, 0};
 constexpr int64_t threads[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64};
+constexpr int64_t tiles[] = {2, 3, 4, 8, 16};
 constexpr int64_t max_axes = 8;
 
 }  // namespace
@@ -30,6 +33,7 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   offer(OptKind::UPCAST, upcasts);
   offer(OptKind::UNROLL, unrolls);
   offer(OptKind::THREAD, threads);
+  offer(OptKind::TILE, tiles);
   const auto count = std::min<int64_t>(max_axes, static_cast<int64_t>(schedule->axes().size()));
   for (int64_t i = 0; i < count; i++)
     for (int64_t j = i + 1; j < count; j++) {
@@ -38,9 +42,21 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
       KernelSchedule trial = *schedule;
       if (!trial.apply(swap)) out.push_back(swap);
     }
+  int64_t loops = 0;
+  for (UOp r : schedule->axes()) loops += r.axis_type() == AxisType::WEAK;
+  std::vector<int64_t> slots;
+  for (UOp u : toposort(schedule->ast()))
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) slots.push_back(u.param().slot);
+  std::ranges::sort(slots);
+  for (int64_t slot : slots)
+    for (int64_t level = 0; level <= std::min(loops, max_axes); level++) {
+      const Opt pack{OptKind::PACK, slot, {level}};
+      KernelSchedule trial = *schedule;
+      if (!trial.apply(pack)) out.push_back(pack);
+    }
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-2"; }
+std::string_view action_set_name() { return "cpu-3"; }
 
 }  // namespace beamline

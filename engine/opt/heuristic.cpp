@@ -76,7 +76,7 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const Target& targe
 class Heuristic {
  public:
   Heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
-      : schedule_(ast, target), target_(target), limits_(limits) {
+      : ast_(ast), schedule_(ast, target), target_(target), limits_(limits) {
     DType stored = DType::F32;
     for (UOp u : toposort(ast))
       if (u.op() == Op::STORE) stored = u.src(1).dtype();
@@ -131,6 +131,45 @@ class Heuristic {
       if (r.unit_loads > 0 && r.size % limits_.unroll == 0 &&
           apply(OptKind::UNROLL, r.range, limits_.unroll))
         break;
+    pack(lane, *rows, tile.width);
+  }
+
+  // The loop that is left of an output axis after splits; null when nothing is.
+  UOp loop_of(const AxisUse& a) const {
+    for (UOp r : schedule_.axes())
+      if (r.axis_type() == AxisType::WEAK && r.range_id() == a.range.range_id()) return r;
+    return {};
+  }
+  // The operand that the lanes read and the rows share: blocks of its columns are copied together
+  // where they would not stay in a cache; then all rows pass over one block.
+  void pack(const AxisUse& lane, const AxisUse& rows, int64_t width) {
+    UOp operand;
+    int64_t column_bytes = 0;
+    for (UOp u : toposort(ast_)) {
+      if (u.op() != Op::INDEX || u.src(0).op() != Op::PARAM || !u.src(1).has_range(lane.range) ||
+          u.src(1).has_range(rows.range))
+        continue;
+      int64_t depth = 1;
+      for (const AxisUse& r : reduces_)
+        if (u.src(1).has_range(r.range)) depth *= r.size;
+      if (depth > 1) operand = u, column_bytes = depth * dtype_bytes(u.dtype());
+    }
+    if (!operand || !loop_of(rows) || !loop_of(lane) || rows.size < limits_.pack_rows ||
+        column_bytes * lane.size <= limits_.pack_above || column_bytes * width > limits_.pack_bytes)
+      return;
+    const int64_t count = KernelSchedule::size(loop_of(lane));
+    const int64_t together = balanced(count, limits_.pack_bytes / (column_bytes * width));
+    if (together < count) apply(OptKind::TILE, loop_of(lane), together);
+    const auto place = [&](UOp r) {
+      const std::vector<UOp> axes = schedule_.axes();
+      return std::ranges::find(axes, r) - axes.begin();
+    };
+    // An outermost loop over blocks, then rows.
+    if (place(loop_of(rows)) < place(loop_of(lane)))
+      schedule_.apply({OptKind::SWAP, place(loop_of(rows)), {place(loop_of(lane))}});
+    // Ids have been exchanged with the places.
+    const int64_t outer = std::min(place(loop_of(rows)), place(loop_of(lane)));
+    schedule_.apply({OptKind::PACK, operand.src(0).param().slot, {outer + 1}});
   }
 
   void along_reduction() {
@@ -148,6 +187,7 @@ class Heuristic {
     }
   }
 
+  UOp ast_;  // without opts
   KernelSchedule schedule_;
   const Target& target_;
   const HeuristicLimits& limits_;

@@ -9,7 +9,8 @@ namespace beamline {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(OptKind::Count)> names = {
-    "TC", "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP", "NOLOCALS", "PADTO", "SWAP"};
+    "TC",       "UPCAST",   "UNROLL", "LOCAL", "THREAD", "GROUP",
+    "GROUPTOP", "NOLOCALS", "PADTO",  "SWAP",  "TILE",   "PACK"};
 
 bool read_int(std::string_view s, int64_t& out) {
   const auto [p, ec] = std::from_chars(s.data(), s.data() + s.size(), out);

@@ -1,7 +1,8 @@
 // Opt: one scheduling decision on a kernel, and the text of a sequence of them (product.md "Opt
 // text"):
 //   opts = "" | opt *(";" opt);  opt = NAME [":" axis [":" arg]];  arg = integer | "(" integers ")"
-// An axis is the index in the list that the opt's kind names, at the moment it is applied.
+// An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
+// a buffer slot in its place, and the number of output loops around the packing.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ enum class OptKind : uint8_t {
   NOLOCALS,
   PADTO,
   SWAP,
+  TILE,
+  PACK,
   Count
 };
 std::string_view opt_kind_name(OptKind k);

@@ -41,6 +41,7 @@ UOp split_gate(UOp index, UOp& valid) {
 
 constexpr int64_t max_unroll = 64;
 constexpr int64_t max_thread_amount = 256;
+constexpr int64_t max_pack_bytes = int64_t{1} << 20;  // it lies on the thread's stack
 
 }  // namespace
 
@@ -95,6 +96,7 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
       continue;
     }
     std::vector<UOp> src;
+    bool ended = false;
     for (size_t i = 0; i < u.nsrc(); i++) {
       const bool ends = (u.op() == Op::END || u.op() == Op::REDUCE) && i > 0 && u.src(i) == r;
       if (!ends) {
@@ -102,8 +104,11 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
         continue;
       }
       if (outer > 1) src.push_back(rest);
-      src.push_back(part);
+      ended = true;
+      if (type != r.axis_type()) src.push_back(part);
     }
+    // A part that stays a loop is the innermost of them: its id says so, and the END must agree.
+    if (ended && type == r.axis_type()) src.push_back(part);
     if (!divides && u.op() == Op::REDUCE && reduces && std::ranges::find(src, part) != src.end())
       src[0] = where(inside, src[0], reduce_identity(u.reduce_op(), u.dtype()));
     UOp built = src == u.srcs() ? u : rebuild(u, src);
@@ -186,7 +191,63 @@ std::optional<std::string> KernelSchedule::swap_loops(const Opt& opt) {
   return std::nullopt;
 }
 
+int64_t Packing::elements() const {
+  int64_t n = 1;
+  for (UOp r : tile) n *= KernelSchedule::size(r);
+  return n;
+}
+
+// The tile is what the operand's index covers inside the first `level` output loops.
+std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
+  const int64_t slot = opt.axis, level = opt.arg.at(0);
+  for (const Packing& p : packings_)
+    if (p.slot == slot) return fmt::format("operand {} is packed already", slot);
+  std::vector<UOp> reads;
+  for (UOp u : toposort(ast_)) {
+    if (u.op() == Op::STORE && u.src(0).src(0).param().slot == slot)
+      return fmt::format("operand {} is written", slot);
+    if (u.op() == Op::INDEX && u.src(0).op() == Op::PARAM && u.src(0).param().slot == slot)
+      reads.push_back(u);
+  }
+  if (reads.size() != 1)
+    return fmt::format("PACK needs an operand that is read at one place; {} is read at {}", slot,
+                       reads.size());
+  const UOp index = reads[0].src(1);
+  Packing p{slot, {}, {}};
+  int64_t loops = 0;
+  bool reused = false;
+  for (UOp r : axes()) {
+    const AxisType t = r.axis_type();
+    const bool loop = t == AxisType::WEAK;
+    if (t == AxisType::THREAD || (loop && loops < level))
+      p.outer.push_back(r);
+    else if (index.has_range(r))
+      p.tile.push_back(r);
+    else
+      reused |= loop;
+    loops += loop;
+  }
+  if (level > loops) return fmt::format("there are {} output loops, not {}", loops, level);
+  if (!reused) return "no output loop deeper than the packing reads the tile again";
+  if (p.tile.empty()) return "the operand does not move inside of the packing";
+  const int64_t bytes = p.elements() * dtype_bytes(reads[0].dtype());
+  if (bytes > max_pack_bytes)
+    return fmt::format("a tile of {} bytes exceeds the {} that a thread has for it", bytes,
+                       max_pack_bytes);
+  // Written out axes last, and last of these the one of consecutive elements: it may become lanes.
+  const UOp flat = index.op() == Op::WHERE ? index.src(1) : index;
+  std::ranges::stable_sort(p.tile, {}, [&](UOp r) {
+    const bool written_out = r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
+    return written_out ? 1 + static_cast<int>(unit_stride(flat, r)) : 0;
+  });
+  packings_.push_back(std::move(p));
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
+  if (opt.kind == OptKind::PACK) return pack(opt);
+  if (!packings_.empty()) return "what splits or moves loops comes before PACK";
   if (opt.kind == OptKind::TC) return "this target has no tensor cores";
   if (opt.kind == OptKind::LOCAL || opt.kind == OptKind::GROUP || opt.kind == OptKind::GROUPTOP ||
       opt.kind == OptKind::NOLOCALS)
@@ -211,6 +272,12 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
                            axis_type_name(t));
       if (auto why = check_registers(r, k)) return why;
       shift_to(r, k, AxisType::UPCAST, false);
+      break;
+    case OptKind::TILE:
+      if (t != AxisType::WEAK && t != AxisType::GLOBAL)
+        return fmt::format("axis {} is {}; TILE takes an output loop", opt.axis, axis_type_name(t));
+      if (k == n) return fmt::format("a tile of all {} is the loop itself", n);
+      shift_to(r, k, t, false);
       break;
     case OptKind::UNROLL:
       if (k > max_unroll) return fmt::format("UNROLL is limited to {}", max_unroll);

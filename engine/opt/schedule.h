@@ -16,6 +16,15 @@ struct OptRefusal {
   std::string reason;
 };
 
+/// One operand's tile in a buffer of the thread's own, in the order in which the inner loops read
+/// it: copied once inside the loops `outer`, read many times by what lies deeper.
+struct Packing {
+  int64_t slot = 0;
+  std::vector<UOp> outer;  // ranges open around the copy
+  std::vector<UOp> tile;   // ranges that index the buffer, last one fastest
+  int64_t elements() const;
+};
+
 class KernelSchedule {
  public:
   /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's
@@ -28,6 +37,8 @@ class KernelSchedule {
 
   UOp ast() const { return ast_; }
   const Opts& applied() const { return applied_; }
+  /// What PACK asked for; the AST does not show it, lowering carries it out.
+  const std::vector<Packing>& packings() const { return packings_; }
   /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
   std::vector<UOp> axes() const;
   /// The list that a kind's axis indexes: reduce axes for UNROLL and GROUP, all axes otherwise.
@@ -41,10 +52,12 @@ class KernelSchedule {
   UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
   std::optional<std::string> swap_loops(const Opt& opt);
+  std::optional<std::string> pack(const Opt& opt);
 
   UOp ast_;
   Target target_;
   Opts applied_;
+  std::vector<Packing> packings_;
 };
 
 /// Replays a whole sequence.

@@ -272,6 +272,64 @@ TEST(Opts, SwapExchangesLoopsThatEndTogether) {
             "SWAP exchanges two output loops or two reduce loops; axis 0 is WEAK, 2 is REDUCE");
 }
 
+TEST(Opts, TileAndPackSayWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp ast =
+      make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {6, 8}), input(1, {8, 10}))}))
+          .kernels[0]
+          .ast;
+  const auto why = [&](const char* opts) {
+    const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), {});
+    const auto* r = std::get_if<OptRefusal>(&s);
+    return r ? r->reason : "legal";
+  };
+  EXPECT_EQ(why("TILE:0:3"), "legal");
+  EXPECT_EQ(why("TILE:0:6"), "a tile of all 6 is the loop itself");
+  EXPECT_EQ(why("TILE:2:4"), "axis 2 is REDUCE; TILE takes an output loop");
+  EXPECT_EQ(why("SWAP:0:1;PACK:2:1"), "legal");
+  EXPECT_EQ(why("PACK:2:0;PACK:1:0"), "legal");
+  EXPECT_EQ(why("PACK:2:1"), "no output loop deeper than the packing reads the tile again");
+  EXPECT_EQ(why("PACK:0:0"), "operand 0 is written");
+  EXPECT_EQ(why("PACK:3:0"), "PACK needs an operand that is read at one place; 3 is read at 0");
+  EXPECT_EQ(why("PACK:2:3"), "there are 2 output loops, not 3");
+  EXPECT_EQ(why("PACK:2:0;PACK:2:0"), "operand 2 is packed already");
+  EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"), "what splits or moves loops comes before PACK");
+  const UOp big = make_kernels(make(Op::SINK, DType::Void,
+                                    {t.matmul(input(0, {8, 2048}), input(1, {2048, 2048}))}))
+                      .kernels[0]
+                      .ast;
+  const auto s = apply_opts(big, {{OptKind::PACK, 2, {0}}}, {});
+  EXPECT_EQ(std::get<OptRefusal>(s).reason,
+            "a tile of 16777216 bytes exceeds the 1048576 that a thread has for it");
+}
+
+// Tiled, reordered and packed products, with tails in every loop, are still the product.
+TEST(Kernels, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
+  const char* const all[] = {
+      "UPCAST:1:8;UPCAST:0:3;SWAP:0:1;PACK:2:1",
+      "UPCAST:1:8;UPCAST:0:3;UNROLL:0:4;TILE:1:2;SWAP:0:1;PACK:2:1",
+      "UPCAST:1:8;UPCAST:0:3;UNROLL:0:5;TILE:0:2;SWAP:1:2;PACK:1:1",
+      "TILE:0:2;TILE:1:4;SWAP:0:3;PACK:1:0;PACK:2:2",
+      "THREAD:0:2;UPCAST:1:8;TILE:0:2;PACK:2:0",
+      "UNROLL:0:8;UPCAST:0:2;PACK:1:1",
+  };
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp sink = make(Op::SINK, DType::Void, {t.matmul(input(0, {13, 14}), input(1, {14, 45}))});
+  const auto in = inputs_of(sink, 1);
+  const std::vector<double> want = test::evaluate(sink, in)[0].data;
+  const KernelGraph g = make_kernels(sink);
+  Target target;
+  target.threads = 2;
+  for (const char* text : all) {
+    const Opts opts = std::get<Opts>(parse_opts(text));
+    expect_close(run(g, in, target, [&](UOp) { return opts; }), want, text);
+  }
+}
+
 TEST(RenderKernel, RefusesWhatIsNoKernelAndWhatIsNotLegal) {
   Arena arena;
   const Arena::Scope scope(arena);
