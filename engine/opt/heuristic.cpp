@@ -51,8 +51,9 @@ struct Tile {
 };
 
 // The register tile with the least estimated time for one step of the reduction over the whole
-// output: arithmetic and loads on their ports, loop overhead, and a blend for every masked load.
-Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const Target& target,
+// output: arithmetic and loads on their ports, loop overhead, and a blend for every load that is
+// `masked` where the columns do not divide.
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
                const HeuristicLimits& limits) {
   Tile best{std::min(columns, lanes), 1};
   double best_time = INFINITY;
@@ -62,7 +63,7 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const Target& targe
         std::min<int64_t>(limits.tile_rows, (target.vector_registers - vectors - 1) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
       const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
-      const double masks = columns % width == 0 ? 0 : static_cast<double>(vectors);
+      const double masks = masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
       const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +
                           limits.loop_cost + limits.load_weight * loads;
       const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
@@ -123,7 +124,10 @@ class Heuristic {
       apply(OptKind::UPCAST, lane.range, std::min(lane.size, lanes_ * vectors));
       return;
     }
-    const Tile tile = best_tile(lane.size, rows->size, lanes_, target_, limits_);
+    const Operand shared = operand(lane, *rows);
+    const bool packable = shared.column_bytes > 0 && rows->size >= limits_.pack_rows &&
+                          shared.column_bytes * lanes_ * limits_.tile_vectors <= limits_.pack_bytes;
+    const Tile tile = best_tile(lane.size, rows->size, lanes_, !packable, target_, limits_);
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
     // Several steps an iteration, along the axis that a load is contiguous on.
@@ -131,7 +135,9 @@ class Heuristic {
       if (r.unit_loads > 0 && r.size % limits_.unroll == 0 &&
           apply(OptKind::UNROLL, r.range, limits_.unroll))
         break;
-    pack(lane, *rows, tile.width);
+    if (packable &&
+        (lane.size % tile.width != 0 || shared.column_bytes * lane.size > limits_.pack_above))
+      pack(shared, lane, *rows, tile.width);
   }
 
   // The loop that is left of an output axis after splits; null when nothing is.
@@ -140,11 +146,13 @@ class Heuristic {
       if (r.axis_type() == AxisType::WEAK && r.range_id() == a.range.range_id()) return r;
     return {};
   }
-  // The operand that the lanes read and the rows share: blocks of its columns are copied together
-  // where they would not stay in a cache; then all rows pass over one block.
-  void pack(const AxisUse& lane, const AxisUse& rows, int64_t width) {
-    UOp operand;
-    int64_t column_bytes = 0;
+  // What the lanes read and the rows share.
+  struct Operand {
+    int64_t slot = 0;
+    int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
+  };
+  Operand operand(const AxisUse& lane, const AxisUse& rows) const {
+    Operand out;
     for (UOp u : toposort(ast_)) {
       if (u.op() != Op::INDEX || u.src(0).op() != Op::PARAM || !u.src(1).has_range(lane.range) ||
           u.src(1).has_range(rows.range))
@@ -152,13 +160,15 @@ class Heuristic {
       int64_t depth = 1;
       for (const AxisUse& r : reduces_)
         if (u.src(1).has_range(r.range)) depth *= r.size;
-      if (depth > 1) operand = u, column_bytes = depth * dtype_bytes(u.dtype());
+      if (depth > 1) out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype())};
     }
-    if (!operand || !loop_of(rows) || !loop_of(lane) || rows.size < limits_.pack_rows ||
-        column_bytes * lane.size <= limits_.pack_above || column_bytes * width > limits_.pack_bytes)
-      return;
+    return out;
+  }
+  // Blocks of its columns are copied together; then all rows pass over one block.
+  void pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
+    if (!loop_of(rows) || !loop_of(lane)) return;
     const int64_t count = KernelSchedule::size(loop_of(lane));
-    const int64_t together = balanced(count, limits_.pack_bytes / (column_bytes * width));
+    const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
     if (together < count) apply(OptKind::TILE, loop_of(lane), together);
     const auto place = [&](UOp r) {
       const std::vector<UOp> axes = schedule_.axes();
@@ -169,7 +179,7 @@ class Heuristic {
       schedule_.apply({OptKind::SWAP, place(loop_of(rows)), {place(loop_of(lane))}});
     // Ids have been exchanged with the places.
     const int64_t outer = std::min(place(loop_of(rows)), place(loop_of(lane)));
-    schedule_.apply({OptKind::PACK, operand.src(0).param().slot, {outer + 1}});
+    schedule_.apply({OptKind::PACK, shared.slot, {outer + 1}});
   }
 
   void along_reduction() {

@@ -17,9 +17,10 @@ struct HeuristicLimits {
   int reduce_vectors = 4;  // partial sums of a contiguous reduction
   int dot_rows = 4;        // output rows, and columns, of a tile of contiguous reductions
   int unroll = 4;          // steps of the reduction in one iteration of a register tile
-  int64_t pack_above = int64_t{1} << 20;  // bytes of an operand that is not packed below
+  int64_t pack_above =
+      int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
-  int64_t pack_rows = 128;                // least rows that read a packed block
+  int64_t pack_rows = 32;                 // least rows that read a packed block
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;    // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle

@@ -1,6 +1,13 @@
 // Opt: one scheduling decision on a kernel, and the text of a sequence of them (product.md "Opt
 // text"):
 //   opts = "" | opt *(";" opt);  opt = NAME [":" axis [":" arg]];  arg = integer | "(" integers ")"
+//   UPCAST  an output axis in steps of k, written out: lanes of a vector, or rows held in registers
+//   UNROLL  a reduce axis in steps of k, written out: several partial sums, or steps an iteration
+//   THREAD  an output axis in k parts, one a thread
+//   TILE    an output loop in blocks of k, the loop over the block innermost: it stays in a cache
+//   SWAP    two loops change places
+//   PACK    an operand's tile copied into a buffer of the thread's own
+//   TC, LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing.
 #pragma once

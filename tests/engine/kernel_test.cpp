@@ -306,7 +306,7 @@ TEST(Opts, TileAndPackSayWhyNot) {
 }
 
 // Tiled, reordered and packed products, with tails in every loop, are still the product.
-TEST(Kernels, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
+TEST(Opts, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
   const char* const all[] = {
       "UPCAST:1:8;UPCAST:0:3;SWAP:0:1;PACK:2:1",
       "UPCAST:1:8;UPCAST:0:3;UNROLL:0:4;TILE:1:2;SWAP:0:1;PACK:2:1",
