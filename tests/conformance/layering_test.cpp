@@ -9,6 +9,8 @@
 #include <sstream>
 #include <vector>
 
+#include "test_paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;

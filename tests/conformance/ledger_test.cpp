@@ -18,6 +18,8 @@
 #include "harness/commands/commands.h"
 #include "search/outcome.h"
 
+#include "test_paths.h"
+
 namespace beamline {
 namespace {
 

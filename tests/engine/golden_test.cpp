@@ -20,6 +20,8 @@
 #include "engine/ir/print.h"
 #include "engine/rules/rules.h"
 
+#include "test_paths.h"
+
 namespace beamline {
 namespace {
 

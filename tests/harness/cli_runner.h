@@ -17,6 +17,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "test_paths.h"
+
 namespace beamline::test {
 
 struct CliResult {

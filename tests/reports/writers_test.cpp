@@ -10,6 +10,8 @@
 
 #include "sample_report.h"
 
+#include "test_paths.h"
+
 namespace beamline::reports {
 namespace {
 

@@ -12,6 +12,8 @@
 #include "workloads/builder.h"
 #include "workloads/selection.h"
 
+#include "test_paths.h"
+
 namespace beamline::workloads {
 namespace {
 
