@@ -1,5 +1,7 @@
 // schedules: times opts of one kernel against each other, interleaved, in one process.
-//   schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] OPTS...
+//   schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] [--avx2]
+//   OPTS...
+// --avx2: code for a machine of 16 registers of 32 bytes.
 // OPTS is opt text, "heuristic" or "" (unoptimised). Ratios are to the first contestant.
 #include <cmath>
 #include <cstdio>
@@ -23,6 +25,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> opts;
   size_t which = 0;
   int sessions = 7, threads = 1;
+  bool avx2 = false;
   long m = 0, n = 0, k = 0;
   for (int i = 1; i < argc; i++) {
     const std::string a = argv[i];
@@ -35,6 +38,8 @@ int run(int argc, char** argv) {
       threads = std::atoi(argv[++i]);
     else if (a == "--openblas" && more && std::sscanf(argv[i + 1], "%ld,%ld,%ld", &m, &n, &k) == 3)
       i++;
+    else if (a == "--avx2")
+      avx2 = true;
     else if (a.starts_with("--"))
       throw std::runtime_error("unknown option or missing value: " + a);
     else if (workload.empty())
@@ -46,7 +51,8 @@ int run(int argc, char** argv) {
     throw std::runtime_error(
         "usage: schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] "
         "OPTS...");
-  const Target target = machine_target(threads);
+  Target target = machine_target(threads);
+  if (avx2) target.cpu = "haswell", target.vector_bytes = 32, target.vector_registers = 16;
   const Kernel kernel = kernels_of(workload).at(which);
   std::vector<Program> programs;
   std::vector<Racer> racers;
