@@ -130,11 +130,11 @@ class Heuristic {
     const Tile tile = best_tile(lane.size, rows->size, lanes_, !packable, target_, limits_);
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
-    // Several steps an iteration, along the axis that a load is contiguous on.
+    // Several steps an iteration, if possible along the axis that a load is contiguous on.
+    const AxisUse* steps = nullptr;
     for (const AxisUse& r : reduces_)
-      if (r.unit_loads > 0 && r.size % limits_.unroll == 0 &&
-          apply(OptKind::UNROLL, r.range, limits_.unroll))
-        break;
+      if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
+    if (steps) apply(OptKind::UNROLL, steps->range, limits_.unroll);
     if (packable &&
         (lane.size % tile.width != 0 || shared.column_bytes * lane.size > limits_.pack_above))
       pack(shared, lane, *rows, tile.width);
