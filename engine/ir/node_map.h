@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "engine/ir/uop.h"
 
 namespace beamline {
@@ -19,6 +20,13 @@ class NodeMap {
       if (!table_[i].first) return nullptr;
     }
   }
+  /// The value of u, which must be there.
+  const V& at(UOp u) {
+    const V* v = find(u.node());
+    CHECK(v != nullptr);
+    return *v;
+  }
+  void emplace(UOp u, V v) { insert(u.node(), std::move(v)); }
   /// Inserts v unless n is there; true when inserted. Invalidates pointers to values.
   bool insert(const Node* n, V v) {
     if (find(n)) return false;

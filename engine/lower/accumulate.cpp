@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
 
 namespace beamline {
@@ -14,7 +14,7 @@ bool expanded(UOp r) {
 }  // namespace
 
 UOp reduce_to_accumulator(UOp ast, UOp lanes) {
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
   const std::vector<UOp> order = toposort(ast);
   int64_t next_slot = 0;  // after those of packed operands
   for (UOp u : order)

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
 
+#include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
 #include "engine/opt/schedule.h"
 
 namespace beamline {
 
 UOp widen_floats(UOp ast) {
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
   const auto wide = [](DType t) { return is_float(t) ? DType::F64 : t; };
   for (UOp u : toposort(ast)) {
     std::vector<UOp> src;
@@ -34,8 +34,8 @@ UOp widen_floats(UOp ast) {
 }
 
 UOp add_loads(UOp ast) {
-  std::unordered_map<UOp, UOp, UOpHash> value;  // a node as a value; an INDEX as a LOAD
-  const auto split = [&](UOp index) {           // (buffer, index) and the gate, or null
+  NodeMap<UOp> value;                  // a node as a value; an INDEX as a LOAD
+  const auto split = [&](UOp index) {  // (buffer, index) and the gate, or null
     const UOp at = index.src(1);
     const bool gated = at.op() == Op::WHERE && at.src(2).is_invalid();
     const UOp flat = value.at(gated ? at.src(1) : at);
@@ -102,7 +102,7 @@ UOp choose_lanes(UOp ast) {
 
 UOp add_thread_dims(UOp ast, int64_t& threads) {
   threads = 1;
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
   for (UOp u : toposort(ast)) {
     if (u.op() == Op::RANGE && u.axis_type() == AxisType::THREAD) {
       threads = u.vmax() + 1;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
@@ -80,7 +81,7 @@ class Expander {
     return n;
   }
   // The piece of u for combination `c` of `axes`, a superset of its own.
-  UOp piece(UOp u, std::span<const size_t> axes, size_t c) const {
+  UOp piece(UOp u, std::span<const size_t> axes, size_t c) {
     const Pieces& p = pieces_.at(u);
     if (p.axes.empty()) return p.at[0];
     size_t index = 0, stride = 1, k = p.axes.size();
@@ -95,7 +96,7 @@ class Expander {
     CHECK(k == 0);
     return p.at[index];
   }
-  std::vector<size_t> axes_of(std::span<const UOp> nodes) const {
+  std::vector<size_t> axes_of(std::span<const UOp> nodes) {
     std::vector<size_t> out;
     for (UOp u : nodes) {
       const auto& more = pieces_.at(u).axes;
@@ -127,18 +128,19 @@ class Expander {
     }
     return std::nullopt;
   }
+  // A sum of multiples, as lane_step has found.
   static UOp first_lane(UOp u) {
-    Substitution map;
-    for (UOp n : toposort(u))
-      if (n.op() == Op::STACK && !n.shape().empty()) map.emplace(n, n.src(0));
-    return substitute(u, map);
+    if (u.shape().empty()) return u;
+    if (u.op() == Op::STACK) return u.src(0);
+    const UOp src[] = {first_lane(u.src(0)), first_lane(u.src(1))};
+    return rebuild(u, src);
   }
   static UOp address(UOp u, UOp buffer, UOp index) {
-    if (index.shape().empty()) return make(Op::INDEX, u.dtype(), {buffer, simplify(index)});
+    if (index.shape().empty()) return make(Op::INDEX, u.dtype(), {buffer, index});
     const auto step = lane_step(index);
-    if (step != 1) return make(Op::INDEX, u.dtype(), {buffer, simplify(index)});
+    if (step != 1) return make(Op::INDEX, u.dtype(), {buffer, index});
     const int64_t n[] = {index.shape()[0]};
-    const UOp base[] = {simplify(first_lane(index))};
+    const UOp base[] = {first_lane(index)};
     return make(Op::SHRINK, u.dtype(), {buffer, stack(base), dims(n)});
   }
 
@@ -155,8 +157,9 @@ class Expander {
     Pieces p;
     p.axes = axes_of(operands);
     const size_t n = combinations(p.axes);
+    std::vector<UOp> src;
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
-      std::vector<UOp> src;
+      src.clear();
       for (UOp s : operands) src.push_back(piece(s, p.axes, c));
       if (u.op() == Op::END && src.size() == 1)
         p.at.push_back(src[0]);
@@ -170,9 +173,9 @@ class Expander {
     const std::vector<UOp> operands = u.srcs();
     const std::vector<size_t> axes = axes_of(operands);
     const size_t n = combinations(axes);
-    std::vector<UOp> stores;
+    std::vector<UOp> stores, src;
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
-      std::vector<UOp> src;
+      src.clear();
       for (UOp s : operands) src.push_back(piece(s, axes, c));
       stores.push_back(make(Op::STORE, DType::Void, src));
     }
@@ -267,7 +270,7 @@ class Expander {
   size_t max_pieces_, total_ = 0;
   std::vector<Axis> axes_;
   std::unordered_map<UOp, size_t, UOpHash> axis_of_;
-  std::unordered_map<UOp, Pieces, UOpHash> pieces_;
+  NodeMap<Pieces> pieces_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
 
 namespace beamline {
@@ -59,9 +60,10 @@ UOp order_index_sums(UOp ast) {
       if (const auto it = depth.find(UOp(r)); it != depth.end()) d = std::max(d, it->second);
     return d;
   };
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
+  std::vector<UOp> src;
   for (UOp u : order) {
-    std::vector<UOp> src;
+    src.clear();
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     UOp v = src == u.srcs() ? u : rebuild(u, src);
     if (u.op() == Op::ADD && u.dtype() == DType::WeakInt && u.shape().empty()) {
@@ -76,9 +78,10 @@ UOp order_index_sums(UOp ast) {
 }
 
 UOp lower_index_dtypes(UOp ast, DType index_dtype) {
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
+  std::vector<UOp> src;
   for (UOp u : toposort(ast)) {
-    std::vector<UOp> src;
+    src.clear();
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     commit_literals(u, src);
     DType t = u.dtype() == DType::WeakInt     ? index_dtype

@@ -1,10 +1,9 @@
 // A tree of loops. Every node stands in the innermost loop it depends on; a loop is one item of the
 // loop around it. Items of one loop are ordered by their dependencies, in the order of the graph.
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
 
 namespace beamline {
@@ -12,7 +11,7 @@ namespace {
 
 // END(x, r1, r2) -> END(END(x, r2), r1): one loop each.
 UOp split_ends(UOp sink) {
-  std::unordered_map<UOp, UOp, UOpHash> done;
+  NodeMap<UOp> done;
   for (UOp u : toposort(sink)) {
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
@@ -27,109 +26,119 @@ UOp split_ends(UOp sink) {
   return done.at(sink);
 }
 
+// Nodes are numbered by their place in the graph's order; `none` is the top level.
 class Linearizer {
  public:
   explicit Linearizer(UOp sink) : order_(toposort(sink)) {
-    for (size_t i = 0; i < order_.size(); i++) place_.emplace(order_[i], i);
+    const size_t n = order_.size();
+    for (size_t i = 0; i < n; i++) place_.insert(order_[i].node(), static_cast<int>(i));
+    end_of_.assign(n, none);
+    for (size_t i = 0; i < n; i++)
+      if (order_[i].op() == Op::END) end_of_[at(order_[i].src(1))] = static_cast<int>(i);
+    for (size_t i = 0; i < n; i++) CHECK(order_[i].op() != Op::RANGE || end_of_[i] != none);
     // A loop is its RANGE; the loop around it is the innermost one still open after its END.
-    for (UOp u : order_)
-      if (u.op() == Op::END) end_of_.emplace(u.src(1), u);
-    for (const auto& u : order_)
-      if (u.op() == Op::RANGE) CHECK(end_of_.contains(u));
-    for (UOp u : order_) {
-      const bool opens = u.op() == Op::RANGE;
-      body_[home(opens ? end_of_.at(u) : u)].push_back(u);
+    around_.resize(n);
+    bodies_.resize(n + 1);
+    for (size_t i = 0; i < n; i++) {
+      around_[i] = home(order_[order_[i].op() == Op::RANGE ? at_(end_of_[i]) : i]);
+      body(around_[i]).push_back(static_cast<int>(i));
     }
+    needs_.resize(n);
+    seen_.assign(n, none - 1);
+    done_.assign(n, false);
   }
 
   std::vector<UOp> run() {
-    emit(UOp{});
+    emit(none);
     CHECK(out_.size() == order_.size());
     return std::move(out_);
   }
 
  private:
-  static size_t depth_of(UOp r, const std::unordered_map<UOp, UOp, UOpHash>& end_of) {
-    return end_of.at(r).ranges().size();
-  }
-  // The innermost loop a node depends on; null at the top. Loops that enclose have fewer loops
-  // around them.
-  UOp home(UOp u) const {
-    UOp best;
-    for (const Node* n : u.ranges())
-      if (const UOp r(n); !best || depth_of(r, end_of_) > depth_of(best, end_of_)) best = r;
+  static constexpr int none = -1;
+  static size_t at_(int i) { return static_cast<size_t>(i); }
+  size_t at(UOp u) { return at_(*place_.find(u.node())); }
+  std::vector<int>& body(int loop) { return bodies_[at_(loop + 1)]; }
+
+  // The innermost loop a node depends on: loops that enclose have fewer loops around them.
+  int home(UOp u) {
+    int best = none;
+    size_t depth = 0;
+    for (const Node* r : u.ranges()) {
+      const size_t i = at(UOp(r)), d = order_[at_(end_of_[i])].ranges().size();
+      if (best == none || d > depth) best = static_cast<int>(i), depth = d;
+    }
     return best;
   }
-  UOp loop_of(UOp u) const { return u.op() == Op::RANGE ? home(end_of_.at(u)) : home(u); }
-  // The item of `loop` that contains u: u itself, or the child loop's RANGE. Null when u is
-  // outside.
-  UOp item(UOp u, UOp loop) const {
-    UOp at = u;
-    while (true) {
-      const UOp around = loop_of(at);
-      if (around == loop) return at;
-      if (!around) return {};
-      at = around;
+  // The item of `loop` that contains i: i itself, or the child loop's RANGE; none when outside.
+  int item(int i, int loop) const {
+    while (around_[at_(i)] != loop) {
+      i = around_[at_(i)];
+      if (i == none) return none;
     }
+    return i;
   }
 
-  void emit(UOp loop) {
-    const auto it = body_.find(loop);
-    if (it == body_.end()) return;
-    std::unordered_set<UOp, UOpHash> done;
+  void emit(int loop) {
     // What an item waits for inside this loop: for a child loop, whatever its nodes use from here.
-    std::unordered_map<UOp, std::vector<UOp>, UOpHash> needs;
-    std::vector<UOp> todo = it->second;
-    std::unordered_set<UOp, UOpHash> seen;
+    std::vector<int> todo = body(loop);
     while (!todo.empty()) {
-      const UOp u = todo.back();
+      const int i = todo.back();
       todo.pop_back();
-      if (!seen.insert(u).second) continue;
-      const UOp in = item(u, loop);
-      for (size_t i = 0; i < u.nsrc(); i++)
-        if (const UOp d = item(u.src(i), loop); d && !(d == in)) needs[in].push_back(d);
+      if (seen_[at_(i)] == loop) continue;
+      seen_[at_(i)] = loop;
+      const UOp u = order_[at_(i)];
+      const int in = item(i, loop);
+      for (size_t k = 0; k < u.nsrc(); k++)
+        if (const int d = item(static_cast<int>(at(u.src(k))), loop); d != none && d != in)
+          needs_[at_(in)].push_back(d);
       if (u.op() == Op::RANGE) {
-        if (const auto inner = body_.find(u); inner != body_.end())
-          todo.insert(todo.end(), inner->second.begin(), inner->second.end());
-        todo.push_back(end_of_.at(u));
+        todo.insert(todo.end(), body(i).begin(), body(i).end());
+        todo.push_back(end_of_[at_(i)]);
       }
     }
-    for (UOp u : it->second) {
-      if (u.op() == Op::END) continue;  // emitted with its loop
-      std::vector<std::pair<UOp, bool>> stack{{u, false}};
+    std::vector<std::pair<int, bool>> stack;
+    for (int first : body(loop)) {
+      if (order_[at_(first)].op() == Op::END) continue;  // emitted with its loop
+      stack.emplace_back(first, false);
       while (!stack.empty()) {
         const auto [n, ready] = stack.back();
         stack.pop_back();
-        const UOp x = n.op() == Op::END ? n.src(1) : n;  // who waits for an END waits for the loop
-        if (done.contains(x)) continue;
+        // Who waits for an END waits for the loop.
+        const UOp u = order_[at_(n)];
+        const int x = u.op() == Op::END ? static_cast<int>(at(u.src(1))) : n;
+        if (done_[at_(x)]) continue;
         if (ready) {
-          done.insert(x);
-          out_.push_back(x);
-          if (x.op() == Op::RANGE) {
-            emit(x);
-            out_.push_back(end_of_.at(x));
-          }
+          put(x);
           continue;
         }
         stack.emplace_back(x, true);
-        auto deps = needs[x];
-        if (x.op() == Op::RANGE)
-          for (UOp d : needs[end_of_.at(x)]) deps.push_back(d);
-        std::ranges::sort(deps, std::greater<>(), [&](UOp d) { return place_.at(d); });
-        for (UOp d : deps)
-          if (!(d == x) && !(d == end_of_or_null(x))) stack.emplace_back(d, false);
+        std::vector<int>& deps = needs_[at_(x)];
+        const int end = end_of_[at_(x)];
+        if (end != none) deps.insert(deps.end(), needs_[at_(end)].begin(), needs_[at_(end)].end());
+        std::ranges::sort(deps, std::greater<>());
+        for (int d : deps)
+          if (d != x && d != end) stack.emplace_back(d, false);
+        deps.clear();
       }
     }
+    for (int i : body(loop)) needs_[at_(i)].clear();
   }
-  UOp end_of_or_null(UOp x) const {
-    const auto it = end_of_.find(x);
-    return it == end_of_.end() ? UOp{} : it->second;
+  void put(int x) {
+    done_[at_(x)] = true;
+    out_.push_back(order_[at_(x)]);
+    if (order_[at_(x)].op() != Op::RANGE) return;
+    emit(x);
+    out_.push_back(order_[at_(end_of_[at_(x)])]);
   }
 
   std::vector<UOp> order_, out_;
-  std::unordered_map<UOp, size_t, UOpHash> place_;
-  std::unordered_map<UOp, UOp, UOpHash> end_of_;
-  std::unordered_map<UOp, std::vector<UOp>, UOpHash> body_;
+  NodeMap<int> place_;
+  std::vector<int> end_of_;  // of a RANGE: its END
+  std::vector<int> around_;  // the loop whose item a node is
+  std::vector<std::vector<int>> bodies_, needs_;
+  std::vector<int> seen_;  // the last loop that collected from a node
+  std::vector<bool> done_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -336,8 +337,26 @@ std::string describe_axes(const KernelSchedule& s, bool color) {
 
 bool unit_stride(UOp index, UOp r) {
   if (!index.has_range(r)) return false;
-  const UOp step = simplify(substitute(index, {{r, r + iconst(1)}}) - index);
-  return step.is_const(1);
+  // Sums and multiples of ranges, nearly always.
+  int64_t stride = 0;
+  std::vector<std::pair<UOp, int64_t>> todo{{index, 1}};
+  while (!todo.empty()) {
+    const auto [u, factor] = todo.back();
+    todo.pop_back();
+    if (!u.has_range(r)) continue;
+    if (u == r) {
+      stride += factor;
+    } else if (u.op() == Op::ADD) {
+      todo.emplace_back(u.src(0), factor);
+      todo.emplace_back(u.src(1), factor);
+    } else if (u.op() == Op::MUL && u.src(1).is_const() && std::abs(factor) < (1 << 20) &&
+               std::abs(u.src(1).ival()) < (int64_t{1} << 40)) {
+      todo.emplace_back(u.src(0), factor * u.src(1).ival());
+    } else {
+      return simplify(substitute(index, {{r, r + iconst(1)}}) - index).is_const(1);
+    }
+  }
+  return stride == 1;
 }
 
 }  // namespace beamline

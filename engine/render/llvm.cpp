@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <unordered_map>
 
@@ -129,8 +130,10 @@ class Renderer {
 
   template <class... A>
   std::string line(fmt::format_string<A...> f, A&&... a) {
-    const std::string name = fmt::format("%v{}", next_++);
-    body_ += fmt::format("  {} = ", name) + fmt::format(f, std::forward<A>(a)...) + "\n";
+    std::string name = fmt::format("%v{}", next_++);
+    body_.append("  ").append(name).append(" = ");
+    fmt::format_to(std::back_inserter(body_), f, std::forward<A>(a)...);
+    body_ += '\n';
     return name;
   }
   void declare(std::string_view result, std::string_view name, std::string_view args) {
@@ -145,7 +148,13 @@ class Renderer {
     const std::string& v = names_.at(u);
     if (w == have) return v;
     CHECK(have == 0);
-    return splat(v, scalar_type(u.dtype()), w);
+    // Blocks follow one another, and every loop runs at least once: what is defined stays defined.
+    std::string& splatted = splats_[u];
+    if (splatted.empty() || splat_width_[u] != w) {
+      splatted = splat(v, scalar_type(u.dtype()), w);
+      splat_width_[u] = w;
+    }
+    return splatted;
   }
   std::string splat(const std::string& v, std::string_view scalar, int64_t w) {
     const std::string t = type(scalar, w);
@@ -421,6 +430,8 @@ class Renderer {
   std::string body_, allocas_, block_ = "entry";
   std::set<std::string> declared_;
   std::unordered_map<UOp, std::string, UOpHash> names_;
+  std::unordered_map<UOp, std::string, UOpHash> splats_;  // of scalars, in their last width
+  std::unordered_map<UOp, int64_t, UOpHash> splat_width_;
   std::unordered_map<UOp, size_t, UOpHash> loop_id_;
   size_t next_ = 0;
 };
