@@ -2,6 +2,7 @@
 // LLVM and runs no candidate. Whatever is wrong with a request is part of its answer.
 #include <chrono>
 
+#include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/llvm_compiler.h"
 #include "engine/base/sha256.h"
 #include "engine/render/render_kernel.h"
@@ -17,6 +18,11 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+bool is_c(const Target& target) { return target.name == "cpu:c"; }
+std::string toolchain_of(const Target& target) {
+  return is_c(target) ? clang_toolchain() : llvm_toolchain();
+}
+
 CompileReply failed(CompileReply reply, const std::string& status, const std::string& error) {
   reply.status = status;
   reply.error = error;
@@ -24,12 +30,13 @@ CompileReply failed(CompileReply reply, const std::string& status, const std::st
 }
 
 // Fills in what comes of the source: code, hash, times.
-CompileReply compile_source(CompileReply reply, const std::string& source, const Target& target,
-                            bool want_assembly) {
-  reply.toolchain = llvm_toolchain();
+CompileReply compile_source(CompileReply reply, const std::string& source, bool is_c,
+                            const Target& target, bool want_assembly) {
   reply.source_hash = sha256_hex(source);
   const auto start = Clock::now();
-  auto result = compile_ir(source, reply.entry, {target.cpu, target.features, want_assembly});
+  const IrOptions options{target.cpu, target.features, want_assembly};
+  auto result =
+      is_c ? compile_c(source, reply.entry, options) : compile_ir(source, reply.entry, options);
   reply.compile_ms = ms_since(start);
   if (const auto* error = std::get_if<CompileError>(&result)) {
     return failed(std::move(reply), "compile_error", error->reason);
@@ -48,6 +55,7 @@ CompileReply compile_kernel(const CompileRequest& request) {
   reply.opts = request.opts;
   const auto target = parse_target(request.target);
   if (!target) return failed(reply, "rejected", "unreadable target: " + request.target);
+  reply.toolchain = toolchain_of(*target);
   const auto start = Clock::now();
   auto result = render_kernel({request.ast, request.opts, *target, request.reference});
   reply.lower_ms = ms_since(start);
@@ -63,7 +71,8 @@ CompileReply compile_kernel(const CompileRequest& request) {
   for (const RenderedArg& a : kernel.args)
     reply.args.push_back({a.slot, a.dtype, a.elements, a.written});
   if (request.want_source) reply.source = kernel.source;
-  return compile_source(std::move(reply), kernel.source, *target, request.want_assembly);
+  return compile_source(std::move(reply), kernel.source, is_c(*target), *target,
+                        request.want_assembly);
 }
 
 CompileReply compile_text(const CompileIrRequest& request) {
@@ -71,7 +80,8 @@ CompileReply compile_text(const CompileIrRequest& request) {
   reply.entry = request.entry;
   const auto target = parse_target(request.target);
   if (!target) return failed(reply, "rejected", "unreadable target: " + request.target);
-  return compile_source(std::move(reply), request.ir, *target, request.want_assembly);
+  reply.toolchain = toolchain_of(*target);
+  return compile_source(std::move(reply), request.ir, false, *target, request.want_assembly);
 }
 
 Frame handle(const Frame& frame) {

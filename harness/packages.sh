@@ -12,7 +12,7 @@ packages=(
 )
 if [ "${1:-}" = test ]; then
   packages+=(
-    libgtest-dev libgmock-dev clang-format
+    libgtest-dev libgmock-dev clang-format clang-19
     libopenblas-dev
     chromium
   )

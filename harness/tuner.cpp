@@ -27,12 +27,14 @@ double now_s() {
 }
 
 // Asks a compiler who it is; a broken request is enough.
-std::string ask_toolchain() {
+std::string ask_toolchain(const Target& target) {
   Worker compiler({.command = {helper_path("beamline-compile")}});
   Outcome o = compiler.call(
-      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(Target{})}),
+      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(target)}),
       std::chrono::seconds(60));
   auto reply = o.ok() ? read_message<CompileReply>(o.reply) : std::nullopt;
+  if (reply && reply->toolchain.empty() && target.name == "cpu:c")
+    throw std::runtime_error("device cpu:c needs clang, which is not on the PATH");
   if (!reply || reply->toolchain.empty())
     throw std::runtime_error("beamline-compile does not work: " +
                              (o.ok() ? reply ? reply->error : "garbled answer" : o.error));
@@ -104,7 +106,7 @@ Tuner::Tuner(const TuneDevice& device, TuneSettings settings, db::Store* store, 
       log_(log),
       stop_requested_(std::move(stop_requested)),
       here_{.device_id = device.identity.device_id,
-            .toolchain = ask_toolchain(),
+            .toolchain = ask_toolchain(device.target),
             .environment_id = read_environment_id()} {}
 
 Tuner::~Tuner() = default;

@@ -206,7 +206,7 @@ std::string relocate(const llvm::object::ObjectFile& object, Layout& layout) {
   return {};
 }
 
-std::string link_object(const std::string& bytes, const std::string& entry, CompiledBlob& out) {
+std::string link(const std::string& bytes, const std::string& entry, CompiledBlob& out) {
   auto object =
       llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(bytes, "kernel.o"));
   if (!object) return llvm::toString(object.takeError());
@@ -264,7 +264,7 @@ std::string compile(const std::string& ir, const std::string& entry, const IrOpt
   const std::string object = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (!diagnostics.empty()) return diagnostics;
   if (object.empty()) return "the code generator cannot write objects";
-  error = link_object(object, entry, out);
+  error = link(object, entry, out);
   if (error.empty() && copy != nullptr) {
     out.assembly = emit(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
   }
@@ -284,6 +284,13 @@ std::variant<CompiledBlob, CompileError> compile_ir(const std::string& ir, const
     return CompileError{fatal_text().empty() ? "the compiler crashed" : fatal_text()};
   }
   if (!error.empty()) return CompileError{error};
+  return blob;
+}
+
+std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
+                                                     const std::string& entry) {
+  CompiledBlob blob;
+  if (std::string error = link(object, entry, blob); !error.empty()) return CompileError{error};
   return blob;
 }
 

@@ -31,6 +31,10 @@ struct CompileError {
 std::variant<CompiledBlob, CompileError> compile_ir(const std::string& ir, const std::string& entry,
                                                     const IrOptions& options = {});
 
+/// A relocatable ELF object to a blob, with the same demands.
+std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
+                                                     const std::string& entry);
+
 /// "llvm 19.1.7": part of what makes a compiled kernel stale.
 std::string llvm_toolchain();
 

@@ -4,6 +4,7 @@
 
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/render/c_style.h"
 #include "engine/render/llvm.h"
 
 namespace beamline {
@@ -30,7 +31,8 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   RenderedKernel out;
   out.entry = "beamline_kernel";
   std::string error;
-  out.source = render_llvm(k, out.entry, error);
+  out.source = request.target.name == "cpu:c" ? render_c(k, clang_dialect, out.entry, error)
+                                              : render_llvm(k, out.entry, error);
   if (!error.empty()) return Refusal{"compile_error", error};
   for (const LinearArg& a : k.args)
     out.args.push_back(

@@ -26,7 +26,8 @@ struct RenderedArg {
 };
 
 struct RenderedKernel {
-  std::string source;  // LLVM IR; entry(ptr buffers, i64 core_id), buffers in slot order
+  std::string
+      source;  // LLVM IR, or C for the target cpu:c; entry(buffers, core_id), buffers in slot order
   std::string entry;
   std::vector<RenderedArg> args;
   Estimates estimates;

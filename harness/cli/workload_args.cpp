@@ -78,14 +78,18 @@ Device find_device(const std::string& name, int threads) {
   CpuModel model = read_cpu_model();
   Device d;
   d.target = cpu_target(model, topology, threads);
-  d.identity = identify_cpu("cpu", model, topology, d.target.threads);
+  d.target.name = name.starts_with("cpu:c") || name.starts_with("cpu_c") ? "cpu:c" : "cpu";
+  d.identity = identify_cpu(d.target.name, model, topology, d.target.threads);
   d.pus = topology.pus;
   if (static_cast<size_t>(d.target.threads) < d.pus.size())
     d.pus.resize(static_cast<size_t>(d.target.threads));
   bool prefix = name.size() > 4 && d.identity.device_id.starts_with(name);
-  if (name == "cpu" || prefix) return d;
-  throw UsageError(fmt::format("--device: '{}' is not available; usable here: cpu ({})", name,
-                               d.identity.device_id));
+  if (name == d.target.name || prefix) return d;
+  auto id = [&](const char* backend) {
+    return identify_cpu(backend, model, topology, d.target.threads).device_id;
+  };
+  throw UsageError(fmt::format("--device: '{}' is not available; usable here: cpu ({}), cpu:c ({})",
+                               name, id("cpu"), id("cpu:c")));
 }
 
 std::string workload_id(const workloads::Instance& instance) {

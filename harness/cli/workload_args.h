@@ -29,7 +29,8 @@ struct Device {
   Target target;
   std::vector<unsigned> pus;
 };
-/// "cpu", its device_id or a unique prefix of that. Throws UsageError for any other.
+/// "cpu" (through LLVM), "cpu:c" (through C and clang), a device_id or a unique prefix of one.
+/// Throws UsageError for any other.
 Device find_device(const std::string& name, int threads = 0);
 
 /// Stable name of an instance in the database.

@@ -1,11 +1,13 @@
-// The interpreter is the specification: machine code compiled by LLVM must compute what it
-// computes, for kernels without opts, with the heuristic's opts and with random legal ones.
+// The interpreter is the specification: machine code compiled by LLVM, and from C by clang, must
+// compute what it computes, for kernels without opts, with the heuristic's opts and with random
+// legal ones.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "devices/cpu/blob.h"
+#include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/llvm_compiler.h"
 #include "engine/interpret/kernel.h"
 #include "engine/ir/arena.h"
@@ -69,16 +71,18 @@ const Program programs[] = {
      }},
 };
 
-class Agreement : public testing::TestWithParam<Program> {};
+class Agreement : public testing::TestWithParam<std::tuple<Program, const char*>> {};
 
-TEST_P(Agreement, LlvmComputesWhatTheInterpreterComputes) {
+TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
   Arena arena;
   const Arena::Scope scope(arena);
   TensorOps t;
-  const UOp root = GetParam().build(t);
+  const auto& [program, backend] = GetParam();
+  const UOp root = program.build(t);
   ASSERT_TRUE(t.ok()) << t.take_error();
   const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {root}));
   Target target;
+  target.name = backend;
   target.threads = 2;
   std::mt19937 random(3);
   for (const KernelAst& k : g.kernels) {
@@ -95,7 +99,8 @@ TEST_P(Agreement, LlvmComputesWhatTheInterpreterComputes) {
       ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered))
           << std::get<Refusal>(rendered).reason;
       const auto& source = std::get<RenderedKernel>(rendered);
-      const auto compiled = compile_ir(source.source, source.entry);
+      const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
+                                                   : compile_ir(source.source, source.entry);
       ASSERT_TRUE(std::holds_alternative<CompiledBlob>(compiled))
           << std::get<CompileError>(compiled).reason << "\n"
           << source.source;
@@ -132,8 +137,12 @@ TEST_P(Agreement, LlvmComputesWhatTheInterpreterComputes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Agreement, testing::ValuesIn(programs),
-                         [](const auto& p) { return std::string(p.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, Agreement, testing::Combine(testing::ValuesIn(programs), testing::Values("cpu", "cpu:c")),
+    [](const auto& p) {
+      const std::string backend = std::get<1>(p.param);
+      return std::string(std::get<0>(p.param).name) + (backend == "cpu" ? "_llvm" : "_c");
+    });
 
 }  // namespace
 }  // namespace beamline

@@ -239,6 +239,23 @@ TEST_F(Tune, ThreadsArePartOfTheDevice) {
   EXPECT_EQ(query("SELECT count(*) FROM trials WHERE opts LIKE '%THREAD%'")[0][0], 0);
 }
 
+TEST_F(Tune, ThroughCAndClang) {
+  CliResult r = tune({"--device", "cpu:c", "--json"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  auto j = r.json();
+  EXPECT_TRUE(j["device"]["id"].get<std::string>().starts_with("cpu_c-"));
+  for (const auto& k : j["kernels"]) {
+    EXPECT_EQ(k["status"], "tuned");
+    EXPECT_EQ(k["trials"]["wrong_result"], 0);
+    EXPECT_EQ(k["trials"]["compile_error"], 0);
+  }
+  EXPECT_TRUE(query("SELECT DISTINCT toolchain FROM best_opts")[0][0].get<std::string>().starts_with(
+      "clang 19"));
+  // Another device: the rows of one do not serve the other.
+  EXPECT_EQ(tune({"--json"}).json()["kernels"][0]["status"], "tuned");
+  EXPECT_EQ(query("SELECT count(*) FROM best_opts")[0][0], 4);
+}
+
 TEST_F(Tune, ChainOfKernelsIsTunedWithRealIntermediates) {
   std::string chain = cli.file("chain.toml", R"toml([[workload]]
 name    = "softmax"

@@ -1,0 +1,372 @@
+#include "engine/render/c_style.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "engine/base/check.h"
+
+namespace beamline {
+namespace {
+
+struct Unsupported {
+  std::string what;
+};
+
+// A vector of bools is a vector of signed char with lanes 0 and -1, as comparisons give them.
+constexpr std::string_view bool_lane = "signed char";
+
+struct Operator {
+  Op op;
+  std::string_view text;
+};
+// clang-format off
+constexpr Operator operators[] = {
+    {Op::ADD, "+"},  {Op::SUB, "-"},   {Op::MUL, "*"},  {Op::FDIV, "/"}, {Op::CDIV, "/"}, {Op::CMOD, "%"},
+    {Op::SHL, "<<"}, {Op::SHR, ">>"},  {Op::AND, "&"},  {Op::OR, "|"},   {Op::XOR, "^"},
+    {Op::CMPLT, "<"}, {Op::CMPNE, "!="}, {Op::CMPEQ, "=="},
+};
+// clang-format on
+
+class CRenderer {
+ public:
+  CRenderer(const LinearKernel& k, const CDialect& d) : kernel_(k), dialect_(d) {}
+
+  std::string run(const std::string& entry) {
+    indent_ = "  ";
+    std::string head;
+    for (const LinearArg& a : kernel_.args)
+      head += fmt::format("  {0}{1}* restrict const p{2} = ({0}{1}*)buffers[{2}];\n",
+                          a.written ? "" : "const ", memory_type(a.dtype), a.slot);
+    for (UOp u : kernel_.list) emit(u);
+    std::string types;
+    for (const std::string& t : types_) types += t;
+    return fmt::format("// {}\n", kernel_.name) + std::string(dialect_.prelude) + types +
+           fmt::format(fmt::runtime(dialect_.signature), entry) + " {\n" + head + body_ + "}\n";
+  }
+
+ private:
+  static int64_t width(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }  // 0: a scalar
+
+  std::string_view scalar_type(DType t) const {
+    const std::string_view name = dialect_.types[static_cast<size_t>(t)];
+    if (name.empty()) throw Unsupported{fmt::format("dtype {}", dtype_name(t))};
+    return name;
+  }
+  // In memory a bool is a byte.
+  std::string_view memory_type(DType t) const {
+    return t == DType::Bool ? "unsigned char" : scalar_type(t);
+  }
+  std::string vector_of(std::string_view lane, int64_t w) {
+    std::string name(lane);
+    for (char& c : name)
+      if (c == ' ') c = '_';
+    name += fmt::format("_x{}", w);
+    types_.insert(
+        fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", lane, name, w));
+    return name;
+  }
+  std::string type(DType t, int64_t w) {
+    if (w == 0) return std::string(scalar_type(t));
+    return vector_of(t == DType::Bool ? bool_lane : scalar_type(t), w);
+  }
+  std::string type(UOp u) { return type(u.dtype(), width(u)); }
+  // A signed integer as wide as t: what a comparison of vectors of t gives.
+  std::string mask_type(DType t, int64_t w) {
+    constexpr DType by_bytes[] = {DType::I8, DType::I16, DType::I32, DType::I64};
+    if (t == DType::Bool) return vector_of(bool_lane, w);
+    return type(by_bytes[std::countr_zero(static_cast<unsigned>(dtype_bytes(t)))], w);
+  }
+
+  static std::string literal(UOp c) {
+    const DType t = c.dtype();
+    if (!is_float(t)) {
+      const int64_t v = wrap_to(t, c.ival());
+      if (t == DType::Bool) return v ? "1" : "0";
+      if (v == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807ll - 1)";
+      return t == DType::U64 ? fmt::format("{}ull", static_cast<uint64_t>(v))
+                             : fmt::format("{}ll", v);
+    }
+    const double v = c.fval();
+    if (std::isnan(v)) return "__builtin_nan(\"\")";
+    if (std::isinf(v)) return v > 0 ? "__builtin_inf()" : "(-__builtin_inf())";
+    return fmt::format("{:a}", v);
+  }
+  std::string scalar_literal(UOp c) {
+    if (c.dtype() == DType::I64) return literal(c);
+    return fmt::format("(({}){})", scalar_type(c.dtype()), literal(c));
+  }
+
+  template <class... A>
+  void put(fmt::format_string<A...> f, A&&... a) {
+    body_ += indent_ + fmt::format(f, std::forward<A>(a)...) + "\n";
+  }
+  template <class... A>
+  std::string let(const std::string& t, fmt::format_string<A...> f, A&&... a) {
+    const std::string name = fmt::format("v{}", next_++);
+    put("{} {} = {};", t, name, fmt::format(f, std::forward<A>(a)...));
+    return name;
+  }
+
+  // The value of u in w lanes (0: as a scalar).
+  std::string value(UOp u, int64_t w) {
+    const std::string scalar = u.is_const() ? scalar_literal(u) : names_.at(u);
+    if (w == width(u)) return scalar;
+    CHECK(width(u) == 0);
+    return fmt::format("(({}){}({}))", type(u.dtype(), w), u.dtype() == DType::Bool ? "-" : "",
+                       scalar);
+  }
+  // Lane k of u, as a scalar; of a bool, 0 or 1.
+  std::string lane(UOp u, int64_t k) {
+    if (width(u) == 0) return value(u, 0);
+    return u.dtype() == DType::Bool ? fmt::format("({}[{}] != 0)", names_.at(u), k)
+                                    : fmt::format("{}[{}]", names_.at(u), k);
+  }
+
+  static UOp memory_of(UOp at) {
+    while (at.op() != Op::PARAM && at.op() != Op::BUFFER) at = at.src(0);
+    return at;
+  }
+  static std::string pointer(UOp buffer) {
+    return fmt::format("{}{}", buffer.op() == Op::PARAM ? "p" : "acc", buffer.param().slot);
+  }
+  // Of lane k of an access.
+  std::string place(UOp at, int64_t k) {
+    const UOp index = at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1);
+    const std::string i =
+        at.op() == Op::SHRINK ? fmt::format("{} + {}", value(index, 0), k) : lane(index, k);
+    return fmt::format("{}[{}]", pointer(memory_of(at)), i);
+  }
+
+  std::string load(UOp u) {
+    const UOp at = u.src(0);
+    const DType t = u.dtype();
+    const int64_t w = width(u);
+    const bool gated = u.nsrc() == 3, byte = t == DType::Bool;
+    if (w == 0) {
+      const std::string p = place(at, 0);
+      return gated ? let(type(u), "{} ? {} : {}", value(u.src(2), 0), p, value(u.src(1), 0))
+                   : let(type(u), "{}", p);
+    }
+    const std::string name = fmt::format("v{}", next_++);
+    if (at.op() == Op::SHRINK && !gated) {
+      put("{} {};", type(u), name);
+      put("__builtin_memcpy(&{}, &{}, {});", name, place(at, 0), w * dtype_bytes(t));
+      if (byte) put("{0} = {0} != 0;", name);
+      return name;
+    }
+    put("{} {} = {};", type(u), name,
+        gated ? value(u.src(1), w) : fmt::format("({})({})", type(u), 0));
+    for (int64_t k = 0; k < w; k++)
+      put("{}{}[{}] = {}{};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", name, k,
+          byte ? "-" : "", place(at, k));
+    return name;
+  }
+
+  void store(UOp u) {
+    const UOp at = u.src(0), v = u.src(1);
+    const DType t = memory_of(at).dtype();
+    const int64_t w = at.op() == Op::SHRINK ? at.src(2).src(0).ival() : width(at.src(1));
+    const bool gated = u.nsrc() == 3;
+    if (at.op() == Op::SHRINK && !gated && t != DType::Bool) {
+      const std::string x = let(type(t, w), "{}", value(v, w));
+      put("__builtin_memcpy(&{}, &{}, {});", place(at, 0), x, w * dtype_bytes(t));
+      return;
+    }
+    for (int64_t k = 0; k < std::max<int64_t>(w, 1); k++)
+      put("{}{} = {};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", place(at, k),
+          lane(v, k));
+  }
+
+  // Float to integer: NaN is 0, what is out of range is the nearest end.
+  std::string saturate(const std::string& v, DType from, DType to) {
+    const int bits = dtype_bytes(to) * 8;
+    const bool is_u = is_unsigned(to);
+    const std::string high =
+        fmt::format("(({}){:a})", scalar_type(from), std::ldexp(1.0, is_u ? bits : bits - 1));
+    const std::string low = is_u ? "0" : fmt::format("(-{})", high);
+    const std::string top =
+        is_u         ? fmt::format("{}", bits == 64 ? "0xffffffffffffffffull"
+                                                    : fmt::format("{}ll", (int64_t{1} << bits) - 1))
+                : bits == 64 ? "9223372036854775807ll"
+                     : fmt::format("{}ll", (int64_t{1} << (bits - 1)) - 1);
+    const std::string bottom = is_u         ? "0"
+                               : bits == 64 ? "(-9223372036854775807ll - 1)"
+                                            : fmt::format("(-{} - 1)", top);
+    return fmt::format(
+        "({0} != {0} ? ({1})0 : {0} < {2} ? ({1}){3} : {0} >= {4} ? ({1}){5} : ({1}){0})", v,
+        scalar_type(to), low, bottom, high, top);
+  }
+
+  std::string convert(UOp u) {
+    const UOp s = u.src(0);
+    const DType a = s.dtype(), b = u.dtype();
+    const int64_t w = width(u);
+    const std::string t = type(u);
+    if (u.op() == Op::BITCAST) {
+      const std::string from = let(type(a, w), "{}", value(s, w)),
+                        name = fmt::format("v{}", next_++);
+      put("{} {};", t, name);
+      put("__builtin_memcpy(&{}, &{}, {});", name, from, std::max<int64_t>(w, 1) * dtype_bytes(b));
+      return name;
+    }
+    if (b == DType::Bool) {
+      if (w == 0) return let(t, "{} != 0", value(s, 0));
+      return let(t, "__builtin_convertvector({} != 0, {})", value(s, w), t);
+    }
+    if (is_float(a) && !is_float(b)) {
+      const std::string from = let(type(a, w), "{}", value(s, w));
+      if (w == 0) return let(t, "{}", saturate(from, a, b));
+      const std::string name = let(t, "({})(0)", t);
+      for (int64_t k = 0; k < w; k++)
+        put("{}[{}] = {};", name, k, saturate(fmt::format("{}[{}]", from, k), a, b));
+      return name;
+    }
+    if (w == 0) return let(t, "({}){}", t, value(s, 0));
+    return let(t, "__builtin_convertvector({}{}, {})", a == DType::Bool ? "-" : "", value(s, w), t);
+  }
+
+  std::string alu_value(UOp u) {
+    const int64_t w = width(u);
+    const DType in = u.src(u.op() == Op::WHERE ? 1 : 0).dtype();
+    const std::string t = type(u);
+    const auto arg = [&](size_t i) { return value(u.src(i), w); };
+    const auto select = [&](const std::string& mask, const std::string& x, const std::string& y) {
+      return let(t, "{} ? {} : {}", mask, x, y);
+    };
+    switch (u.op()) {
+      case Op::WHERE:
+        if (w == 0) return select(arg(0), arg(1), arg(2));
+        return select(fmt::format("__builtin_convertvector({}, {})", arg(0), mask_type(in, w)),
+                      arg(1), arg(2));
+      case Op::NEG: return let(t, "-{}", arg(0));
+      case Op::SQRT: return let(t, "__builtin_elementwise_sqrt({})", arg(0));
+      case Op::TRUNC: return let(t, "__builtin_elementwise_trunc({})", arg(0));
+      case Op::MAX: {
+        const std::string a = let(t, "{}", arg(0)), b = let(t, "{}", arg(1));
+        // NaN of either side wins.
+        return is_float(in) ? select(fmt::format("(({0} < {1}) | ({1} != {1}))", a, b), b, a)
+                            : select(fmt::format("({} < {})", a, b), b, a);
+      }
+      default: break;
+    }
+    for (const Operator& o : operators) {
+      if (o.op != u.op()) continue;
+      const bool compares = ops::comparison.has(u.op());
+      if (w == 0) return let(t, "({})({} {} {})", t, arg(0), o.text, arg(1));
+      if (compares)
+        return let(t, "__builtin_convertvector({} {} {}, {})", arg(0), o.text, arg(1), t);
+      return let(t, "{} {} {}", arg(0), o.text, arg(1));
+    }
+    throw Unsupported{fmt::format("{} of {}", op_name(u.op()), dtype_name(in))};
+  }
+
+  std::string across(UOp u) {
+    const UOp s = u.src(0);
+    const std::string t = type(u);
+    std::string sum = let(t, "{}", lane(s, 0));
+    for (int64_t k = 1; k < width(s); k++) {
+      const std::string x = let(t, "{}", lane(s, k));
+      switch (u.reduce_op()) {
+        case Op::ADD: sum = let(t, "({})({} + {})", t, sum, x); break;
+        case Op::MUL: sum = let(t, "({})({} * {})", t, sum, x); break;
+        case Op::MAX: sum = let(t, "{0} < {1} || {1} != {1} ? {1} : {0}", sum, x); break;
+        default: throw Unsupported{fmt::format("REDUCE {}", op_name(u.reduce_op()))};
+      }
+    }
+    return sum;
+  }
+
+  void emit(UOp u) {
+    switch (u.op()) {
+      case Op::CONST:
+      case Op::PARAM:
+      case Op::INDEX:
+      case Op::SHRINK:
+      case Op::AFTER:
+      case Op::GROUP:
+      case Op::SINK:
+        if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Alu)
+          throw Unsupported{"run-time variables"};
+        return;
+      case Op::BUFFER:
+        put("{} acc{}[{}] __attribute__((aligned(64)));", memory_type(u.dtype()), u.param().slot,
+            u.numel());
+        return;
+      case Op::STACK: {
+        for (size_t i = 0; i < u.nsrc(); i++)
+          if (!u.src(i).shape().empty()) return;  // a shape of shapes: never a value
+        if (u.dtype() == DType::WeakInt) return;  // a shape operand
+        std::string lanes;
+        for (size_t i = 0; i < u.nsrc(); i++)
+          lanes += fmt::format("{}{}{}", i ? ", " : "", u.dtype() == DType::Bool ? "-" : "",
+                               value(u.src(i), 0));
+        names_[u] = let(type(u), "({}){{{}}}", type(u), lanes);
+        return;
+      }
+      case Op::SPECIAL: names_[u] = "core_id"; return;
+      case Op::RANGE: {
+        const std::string i = fmt::format("i{}", next_++);
+        put("for ({0} {1} = 0; {1} < {2}; {1}++) {{", scalar_type(u.dtype()), i,
+            value(u.src(0), 0));
+        indent_ += "  ";
+        names_[u] = i;
+        return;
+      }
+      case Op::END:
+        indent_.resize(indent_.size() - 2);
+        put("}}");
+        return;
+      case Op::LOAD: names_[u] = load(u); return;
+      case Op::STORE: store(u); return;
+      case Op::CAST:
+      case Op::BITCAST: names_[u] = convert(u); return;
+      case Op::REDUCE: names_[u] = across(u); return;
+      default:
+        if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};
+        names_[u] = alu_value(u);
+    }
+  }
+
+  const LinearKernel& kernel_;
+  const CDialect& dialect_;
+  std::string body_, indent_;
+  std::set<std::string> types_;  // typedefs
+  std::unordered_map<UOp, std::string, UOpHash> names_;
+  size_t next_ = 0;
+};
+
+constexpr CDialect make_clang() {
+  CDialect d{.name = "clang",
+             .prelude = "#pragma STDC FP_CONTRACT ON\n",
+             .signature = "void {}(void* const* buffers, long long core_id)",
+             .types = {}};
+  const auto set = [&](DType t, std::string_view name) { d.types[static_cast<size_t>(t)] = name; };
+  set(DType::Bool, "_Bool");
+  set(DType::I8, "signed char"), set(DType::U8, "unsigned char");
+  set(DType::I16, "short"), set(DType::U16, "unsigned short");
+  set(DType::I32, "int"), set(DType::U32, "unsigned");
+  set(DType::I64, "long long"), set(DType::U64, "unsigned long long");
+  set(DType::F16, "_Float16"), set(DType::F32, "float"), set(DType::F64, "double");
+  return d;
+}
+
+}  // namespace
+
+const CDialect clang_dialect = make_clang();
+
+std::string render_c(const LinearKernel& kernel, const CDialect& dialect, const std::string& entry,
+                     std::string& error) {
+  try {
+    return CRenderer(kernel, dialect).run(entry);
+  } catch (const Unsupported& u) {
+    error = fmt::format("C renderer ({}): no code for {}", dialect.name, u.what);
+    return "";
+  }
+}
+
+}  // namespace beamline
