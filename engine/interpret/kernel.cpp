@@ -126,8 +126,11 @@ class Interpreter {
           registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel()));
           break;
         case Op::STORE: store(u); break;
-        case Op::PARAM:
         case Op::INDEX:
+          if (u.src(0).addrspace() == AddrSpace::None)
+            values_[u] = {lane(u.src(0), static_cast<size_t>(u.src(1).ival()))};
+          break;
+        case Op::PARAM:
         case Op::SHRINK:
         case Op::AFTER:
         case Op::GROUP:

@@ -6,6 +6,7 @@
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
 #include "engine/lower/passes.h"
+#include "engine/opt/schedule.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
 
@@ -53,7 +54,7 @@ class Expander {
         fold(u, u, UOp{});
       else if (const UOp r = chained(u))
         fold(u, r, u.src(0) == r ? u.src(1) : u.src(0));
-      else
+      else if (u.op() != Op::LOAD || !transposed(u))
         each(u);
     }
     if (total_ > max_pieces_) return std::nullopt;
@@ -128,11 +129,11 @@ class Expander {
     }
     return std::nullopt;
   }
-  // A sum of multiples, as lane_step has found.
-  static UOp first_lane(UOp u) {
+  // Of a sum of multiples, as lane_step has found.
+  static UOp lane_of(UOp u, size_t lane) {
     if (u.shape().empty()) return u;
-    if (u.op() == Op::STACK) return u.src(0);
-    const UOp src[] = {first_lane(u.src(0)), first_lane(u.src(1))};
+    if (u.op() == Op::STACK) return u.src(lane);
+    const UOp src[] = {lane_of(u.src(0), lane), lane_of(u.src(1), lane)};
     return rebuild(u, src);
   }
   static UOp address(UOp u, UOp buffer, UOp index) {
@@ -140,7 +141,7 @@ class Expander {
     const auto step = lane_step(index);
     if (step != 1) return make(Op::INDEX, u.dtype(), {buffer, index});
     const int64_t n[] = {index.shape()[0]};
-    const UOp base[] = {first_lane(index)};
+    const UOp base[] = {lane_of(index, 0)};
     return make(Op::SHRINK, u.dtype(), {buffer, stack(base), dims(n)});
   }
 
@@ -167,6 +168,44 @@ class Expander {
         p.at.push_back(instance(u, src));
     }
     keep(u, std::move(p));
+  }
+
+  // A load whose lanes lie apart, along another written-out axis of consecutive elements: vectors
+  // are loaded along that axis and transposed in registers.
+  bool transposed(UOp u) {
+    const UOp memory = u.src(0).src(0), index = u.src(0).src(1);
+    if (u.nsrc() != 1 || memory.op() != Op::PARAM) return false;
+    const UOp operands[] = {index};
+    const std::vector<size_t> axes = axes_of(operands);
+    const auto along = std::ranges::find_if(axes, [&](size_t a) {
+      return axes_[a].values[0].shape().empty() && unit_stride(index, axes_[a].range);
+    });
+    if (along == axes.end()) return false;
+    const size_t count = axes_[*along].values.size();
+    size_t stride = 1;
+    for (auto later = along + 1; later != axes.end(); ++later)
+      stride *= axes_[*later].values.size();
+    const size_t n = combinations(axes);
+    Pieces p{axes, std::vector<UOp>(n)};
+    for (size_t c = 0; c < n; c++) {
+      if (p.at[c]) continue;
+      const UOp at = piece(index, axes, c);
+      const size_t width = at.shape().empty() ? 0 : static_cast<size_t>(at.shape()[0]);
+      const auto step = lane_step(at);
+      // The first of `width` pieces in a row along the axis is met first.
+      if (width < 4 || count % width != 0 || !step || *step == 1) return false;
+      std::vector<UOp> rows;
+      const int64_t size[] = {at.shape()[0]};
+      for (size_t l = 0; l < width; l++) {
+        const UOp base[] = {lane_of(at, l)};
+        rows.push_back(make(Op::LOAD, u.dtype(),
+                            {make(Op::SHRINK, u.dtype(), {memory, stack(base), dims(size)})}));
+      }
+      const std::vector<UOp> columns = transpose_registers(rows);
+      for (size_t i = 0; i < width; i++) p.at[c + i * stride] = columns[i];
+    }
+    keep(u, std::move(p));
+    return true;
   }
 
   void store(UOp u) {

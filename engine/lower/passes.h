@@ -40,6 +40,10 @@ UOp add_thread_dims(UOp ast, int64_t& threads);
 /// Nothing, if more than `max_pieces` values would come of it.
 std::optional<UOp> expand(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces = 20000);
 
+/// n vectors of n lanes, n a power of two: vector i of the result has lane i of each. Shuffles of
+/// two vectors, written as STACKs of their lanes: n log2 n of them.
+std::vector<UOp> transpose_registers(std::vector<UOp> rows);
+
 /// Sums in index math are regrouped so that what changes in outer loops is added first and
 /// constants last: loop-invariant parts become nodes of their own, and constants fold into
 /// addresses.

@@ -96,6 +96,8 @@ class Heuristic {
       if (a.unit_store && a.strided_loads == 0) lane = &a;
     if (lane)
       along_outputs(*lane);
+    else if (reduces_.empty())
+      across();
     else
       along_reduction();
     return schedule_.applied();
@@ -140,6 +142,10 @@ class Heuristic {
       pack(shared, lane, *rows, tile.width);
   }
 
+  int64_t place(UOp r) const {
+    const std::vector<UOp> axes = schedule_.axes();
+    return std::ranges::find(axes, r) - axes.begin();
+  }
   // The loop that is left of an output axis after splits; null when nothing is.
   UOp loop_of(const AxisUse& a) const {
     for (UOp r : schedule_.axes())
@@ -170,16 +176,34 @@ class Heuristic {
     const int64_t count = KernelSchedule::size(loop_of(lane));
     const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
     if (together < count) apply(OptKind::TILE, loop_of(lane), together);
-    const auto place = [&](UOp r) {
-      const std::vector<UOp> axes = schedule_.axes();
-      return std::ranges::find(axes, r) - axes.begin();
-    };
     // An outermost loop over blocks, then rows.
     if (place(loop_of(rows)) < place(loop_of(lane)))
       schedule_.apply({OptKind::SWAP, place(loop_of(rows)), {place(loop_of(lane))}});
     // Ids have been exchanged with the places.
     const int64_t outer = std::min(place(loop_of(rows)), place(loop_of(lane)));
     schedule_.apply({OptKind::PACK, shared.slot, {outer + 1}});
+  }
+
+  // Stored along one axis, read along another: square blocks, transposed in registers. Two vectors
+  // of what is read, so that whole pairs of cache lines are; several blocks side by side, so that
+  // the pages being written stay few.
+  void across() {
+    const AxisUse* stored = nullptr;
+    const AxisUse* read = nullptr;
+    for (const AxisUse& a : outputs_) {
+      if (a.unit_store) stored = &a;
+      if (a.unit_loads > 0 && !a.unit_store) read = &a;
+    }
+    if (!stored || !read || !apply(OptKind::UPCAST, stored->range, lanes_)) return;
+    const int64_t pair = 2 * lanes_;
+    apply(OptKind::UPCAST, read->range, read->size % pair == 0 ? pair : lanes_);
+    const UOp blocks_read = loop_of(*read), blocks_stored = loop_of(*stored);
+    if (!blocks_read || !blocks_stored ||
+        KernelSchedule::size(blocks_stored) < 2 * limits_.blocks_across ||
+        !apply(OptKind::TILE, blocks_stored, limits_.blocks_across))
+      return;
+    const int64_t i = place(loop_of(*stored)), j = place(blocks_read);
+    if (j < i) schedule_.apply({OptKind::SWAP, j, {i}});
   }
 
   void along_reduction() {

@@ -17,6 +17,7 @@ struct HeuristicLimits {
   int reduce_vectors = 4;  // partial sums of a contiguous reduction
   int dot_rows = 4;        // output rows, and columns, of a tile of contiguous reductions
   int unroll = 4;          // steps of the reduction in one iteration of a register tile
+  int blocks_across = 8;   // blocks side by side of what is read across
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache

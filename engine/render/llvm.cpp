@@ -145,6 +145,9 @@ class Renderer {
     const int64_t have = width(u);
     if (u.is_const())
       return w ? fmt::format("splat ({} {})", scalar_type(u.dtype()), literal(u)) : literal(u);
+    if (is_lane(u) && !names_.contains(u))
+      names_[u] = line("extractelement {} {}, i64 {}", type(u.src(0)), names_.at(u.src(0)),
+                       u.src(1).ival());
     const std::string& v = names_.at(u);
     if (w == have) return v;
     CHECK(have == 0);
@@ -365,6 +368,30 @@ class Renderer {
     throw Unsupported{fmt::format("REDUCE {}", op_name(u.reduce_op()))};
   }
 
+  // INDEX(vector, constant): a lane of a value.
+  static bool is_lane(UOp u) {
+    return u.op() == Op::INDEX && u.src(0).addrspace() == AddrSpace::None;
+  }
+  // A STACK of lanes of at most two vectors is one shuffle of these.
+  bool shuffled(UOp u) {
+    UOp a, b;
+    std::string mask;
+    for (UOp s : u.srcs()) {
+      if (!is_lane(s)) return false;
+      const UOp v = s.src(0);
+      if (!a)
+        a = v;
+      else if (!(v == a) && !b)
+        b = v;
+      if ((!(v == a) && !(v == b)) || width(v) != width(a)) return false;
+      mask += fmt::format("{}i32 {}", mask.empty() ? "" : ", ",
+                          s.src(1).ival() + (v == a ? 0 : width(a)));
+    }
+    names_[u] = line("shufflevector {0} {1}, {0} {2}, <{3} x i32> <{4}>", type(a),
+                     value(a, width(a)), b ? value(b, width(a)) : "poison", width(u), mask);
+    return true;
+  }
+
   void emit(UOp u) {
     switch (u.op()) {
       case Op::CONST:
@@ -386,6 +413,7 @@ class Renderer {
           if (!u.src(i).shape().empty()) return;  // a shape of shapes: never a value
         std::string v = "poison";
         if (u.dtype() == DType::WeakInt) return;  // a shape operand
+        if (shuffled(u)) return;
         for (size_t i = 0; i < u.nsrc(); i++)
           v = line("insertelement {} {}, {} {}, i64 {}", type(u), v, scalar_type(u.dtype()),
                    value(u.src(i), 0), i);

@@ -24,6 +24,12 @@ UOp memory_of(UOp u) {
   while (u.op() == Op::INDEX || u.op() == Op::SHRINK || u.op() == Op::AFTER) u = u.src(0);
   return u;
 }
+bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER; }
+// INDEX(vector, constant): one lane of a value.
+bool is_lane(UOp u) {
+  return u.src(0).addrspace() == AddrSpace::None && u.src(0).shape().size() == 1 &&
+         u.src(1).is_const() && u.src(1).ival() >= 0 && u.src(1).ival() < u.src(0).shape()[0];
+}
 bool is_address(UOp u) { return u.op() == Op::INDEX || u.op() == Op::SHRINK; }
 bool is_gate(UOp u) { return u.op() == Op::WHERE && u.src(2).is_invalid(); }
 bool all_ranges(UOp u, size_t from) {
@@ -63,7 +69,7 @@ constexpr Check checks[] = {
     {"range-size",      kernel | after_opts, 1, Op::RANGE,  [](UOp u) { return u.nsrc() == 1 && u.src(0).is_const() && u.src(0).ival() > 0; }, "a constant positive end"},
     {"tensor-reduce",   tensor,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1; }, "leading dims, no ranges"},
     {"kernel-reduce",   kernel,              1, Op::REDUCE, [](UOp u) { return u.reduce_dims() == 0 && u.nsrc() > 1 && all_ranges(u, 1); }, "ranges"},
-    {"index-shape",     kernel | after_opts, 1, Op::INDEX,  [](UOp u) { return u.nsrc() == 2 && (memory_of(u).op() == Op::PARAM || memory_of(u).op() == Op::BUFFER) && (is_int(u.src(1).dtype())); }, "memory and one integer index"},
+    {"index-shape",     kernel | after_opts, 1, Op::INDEX,  [](UOp u) { return u.nsrc() == 2 && (is_memory(memory_of(u)) || is_lane(u)) && (is_int(u.src(1).dtype())); }, "memory and one integer index, or a lane"},
     {"index-bounds",    kernel,              2, Op::INDEX,  in_bounds, "an index within its buffer"},
     {"store-index",     kernel | after_opts, 1, Op::STORE,  [](UOp u) { return u.nsrc() >= 2 && is_address(u.src(0)); }, "an address and a value"},
     {"store-dtype",     kernel | after_opts, 1, Op::STORE,  [](UOp u) { return u.src(1).dtype() == memory_of(u.src(0)).dtype() || is_weak(u.src(1).dtype()); }, "a value of the buffer's dtype"},

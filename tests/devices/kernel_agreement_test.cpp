@@ -44,6 +44,10 @@ const Program programs[] = {
      [](TensorOps& t) {
        return t.matmul(input(0, {13, 40}), input(1, {40}));
      }},
+    {"transposed_sum",
+     [](TensorOps& t) {
+       return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
+     }},
     {"elementwise",
      [](TensorOps& t) {
        return t.mul(t.relu(t.add(input(0, {3, 50}), input(1, {50}))),

@@ -53,6 +53,11 @@ const Program programs[] = {
        return t.matmul(input(0, {13, 40}), input(1, {40}));
      },
      1},
+    {"transposed sum",
+     [](TensorOps& t) {
+       return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
+     },
+     1},
     {"elementwise",
      [](TensorOps& t) {
        return t.relu(t.add(t.mul(input(0, {3, 50}), input(1, {3, 50})), input(2, {50})));
@@ -327,6 +332,29 @@ TEST(Opts, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
   for (const char* text : all) {
     const Opts opts = std::get<Opts>(parse_opts(text));
     expect_close(run(g, in, target, [&](UOp) { return opts; }), want, text);
+  }
+}
+
+// What is read across the lanes is loaded along another axis and transposed in registers.
+TEST(Opts, BlocksThatAreReadAcrossAreTransposed) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp sink =
+      make(Op::SINK, DType::Void, {t.contiguous(t.transpose(input(0, {32, 24}), 0, 1))});
+  const auto in = inputs_of(sink, 1);
+  const std::vector<double> want = test::evaluate(sink, in)[0].data;
+  const KernelGraph g = make_kernels(sink);
+  for (const char* text :
+       {"UPCAST:1:8;UPCAST:0:8", "UPCAST:1:8;UPCAST:0:24", "UPCAST:1:16;UPCAST:0:8",
+        "UPCAST:1:4;UPCAST:0:4", "UPCAST:1:8;UPCAST:0:7"}) {
+    const Opts opts = std::get<Opts>(parse_opts(text));
+    expect_close(run(g, in, {}, [&](UOp) { return opts; }), want, text);
+    const auto lowered = lower(g.kernels[0].ast, opts, {});
+    int across = 0;
+    for (UOp u : std::get<LinearKernel>(lowered).list)
+      across += u.op() == Op::LOAD && u.src(0).op() == Op::INDEX;
+    EXPECT_EQ(across == 0, std::string(text) != "UPCAST:1:8;UPCAST:0:7") << text;
   }
 }
 
