@@ -283,9 +283,12 @@ class CRenderer {
 
   void emit(UOp u) {
     switch (u.op()) {
+      case Op::INDEX:
+        if (u.src(0).addrspace() == AddrSpace::None)  // a lane of a value
+          names_[u] = lane(u.src(0), u.src(1).ival());
+        return;
       case Op::CONST:
       case Op::PARAM:
-      case Op::INDEX:
       case Op::SHRINK:
       case Op::AFTER:
       case Op::GROUP:
