@@ -66,7 +66,9 @@ void Store::upsert_device(const DeviceRow& d) {
                             first_seen, last_seen)
       VALUES (?1, ?2, ?3, nullif(?4, ''), nullif(?5, ''), ?6, ?7, ?8, ?8)
       ON CONFLICT (device_id) DO UPDATE SET name = excluded.name, backend = excluded.backend,
-        arch = excluded.arch, facts = excluded.facts, last_seen = excluded.last_seen,
+        arch = excluded.arch, last_seen = excluded.last_seen,
+        facts = CASE WHEN json_valid(facts) AND json_valid(excluded.facts)
+                     THEN json_patch(facts, excluded.facts) ELSE excluded.facts END,
         peak_gflops = coalesce(excluded.peak_gflops, peak_gflops),
         peak_gbps = coalesce(excluded.peak_gbps, peak_gbps))sql");
   s.bind(1, d.device_id).bind(2, d.name).bind(3, d.backend).bind(4, d.arch).bind(5, d.facts_json);

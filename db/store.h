@@ -15,6 +15,7 @@
 namespace beamline::db {
 
 struct DeviceRow {
+  // facts_json: members that are not given stay as stored.
   std::string device_id, name, backend, arch, facts_json;
   std::optional<double> peak_gflops = {}, peak_gbps = {};  // absent: what was stored stays
 };
@@ -96,6 +97,8 @@ class Store {
   std::optional<BestRow> lookup_best(const std::string& key, const std::string& device_id,
                                      const std::string& mode = "warm",
                                      const std::string& numerics = "default") const;
+  /// Of the row with the identity of `b`; nothing else changes.
+  void set_bound_share(const BestRow& b, std::optional<double> share);
   /// All stored bests by kernel and device; unreadable rows are left out and told in `skipped`.
   std::vector<BestRow> all_best(std::vector<std::string>* skipped = nullptr) const;
   void add_key_alias(const std::string& old_key, const std::string& new_key,

@@ -112,6 +112,14 @@ std::optional<BestRow> Store::lookup_best(const std::string& key, const std::str
   return std::nullopt;
 }
 
+void Store::set_bound_share(const BestRow& b, std::optional<double> share) {
+  Statement s(db_, R"sql(
+      UPDATE t_best SET bound_share = ?5
+      WHERE kernel_key = ?1 AND device_id = ?2 AND mode = ?3 AND numerics = ?4)sql");
+  s.bind(1, b.kernel_key).bind(2, b.device_id).bind(3, b.mode).bind(4, b.numerics);
+  s.bind(5, share).run();
+}
+
 std::vector<BestRow> Store::all_best(std::vector<std::string>* skipped) const {
   std::vector<BestRow> out;
   Statement s(db_,

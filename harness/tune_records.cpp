@@ -121,6 +121,13 @@ db::BestRow best_row(const search::SearchResult& found, const ProgramKernel& ker
   return row;
 }
 
+std::optional<DevicePeaks> stored_peaks(const db::Database& database,
+                                        const std::string& device_id) {
+  db::Statement s(database, "SELECT coalesce(facts, '') FROM devices WHERE device_id = ?");
+  s.bind(1, device_id);
+  return s.step() ? read_peaks(s.text(0)) : std::nullopt;
+}
+
 std::string why_stale(const db::BestRow& row, const Provenance& today) {
   if (row.stale) return "stale: " + row.stale_reason;
   if (row.engine_version != engine_version) return "stale: another engine";

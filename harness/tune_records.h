@@ -6,6 +6,7 @@
 
 #include "db/store.h"
 #include "devices/identity.h"
+#include "harness/device_peaks.h"
 #include "harness/programs.h"
 #include "search/strategy.h"
 
@@ -31,6 +32,9 @@ db::BestRow best_row(const search::SearchResult& found, const ProgramKernel& ker
 
 /// Why a stored row is not served today; empty: it is.
 std::string why_stale(const db::BestRow& row, const Provenance& today);
+
+/// What `devices --probe` has stored of a device, if it has.
+std::optional<DevicePeaks> stored_peaks(const db::Database& database, const std::string& device_id);
 
 /// Of the facts that can change under a device and make a stored time doubtful.
 std::string read_environment_id();

@@ -320,6 +320,10 @@ void Tuner::store_winner(const KernelUse& kernel, const search::SearchResult& fo
   outcome.unoptimized_ns = row.unoptimized_ns;
   outcome.gflops = row.gflops;
   outcome.gbps = row.gbps;
+  if (auto peaks = stored_peaks(store_->database(), device_.identity.device_id))
+    row.bound_share = bound_share(*peaks, kernel.get().flops, kernel.get().bytes,
+                                  kernel.get().dtypes, row.best_ns);
+  outcome.bound_share = row.bound_share;
   outcome.verified = row.verified;
   // The stored row was a contestant, so the new one may replace it however the two times compare.
   auto refused = store_->store_best(row, stored ? std::optional(stored->run_id) : std::nullopt);

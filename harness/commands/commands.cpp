@@ -7,6 +7,7 @@ std::vector<Command> all_commands() {
   for (Command& c : workloads_commands()) all.push_back(std::move(c));
   for (Command& c : report_commands()) all.push_back(std::move(c));
   all.push_back(devices_command());
+  all.push_back(doctor_command());
   for (Command& c : db_commands()) all.push_back(std::move(c));
   all.push_back(ir_lower_command());
   all.push_back(ir_simplify_command());

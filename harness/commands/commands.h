@@ -12,6 +12,7 @@ Command kernels_command();
 std::vector<Command> workloads_commands();
 std::vector<Command> report_commands();
 Command devices_command();
+Command doctor_command();
 std::vector<Command> db_commands();
 Command ir_lower_command();
 Command ir_simplify_command();

@@ -1,12 +1,18 @@
-// devices
+// devices [--probe]
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "db/store.h"
 #include "harness/cli/databases.h"
+#include "harness/cli/errors.h"
+#include "harness/cli/interrupt.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
+#include "harness/device_probe.h"
+#include "harness/tune_records.h"
 #include "reports/json_rows.h"
+#include "reports/numbers.h"
 #include "reports/text_table.h"
 
 namespace beamline::cli {
@@ -26,9 +32,8 @@ constexpr Absent absent[] = {
     {"emulator", "this version of beamline has no emulator"},
 };
 
-int run(Context& context, const Arguments&) {
-  Device d = find_device("cpu");
-  // What databases know beyond what can be seen now; none is fine.
+// What databases know beyond what can be seen now; none is fine.
+ordered_json known_of(const Context& context, const std::string& device_id) {
   ordered_json known = ordered_json::object();
   std::error_code ignored;
   for (const std::string& path : context.global.databases)
@@ -36,12 +41,84 @@ int run(Context& context, const Arguments&) {
       auto rows = reports::json_rows(read_table(
           *open_databases({path}),
           "SELECT peak_gflops, peak_gbps, first_seen, last_seen FROM devices WHERE device_id = " +
-              cli::quoted(d.identity.device_id)));
+              cli::quoted(device_id)));
       if (!rows.empty()) known = rows[0];
     }
-  auto remembered = [&](const char* name) {
-    return known.contains(name) ? known[name] : ordered_json();
-  };
+  return known;
+}
+
+// Shares of the bound of what is stored already, so that tables have them without a new search.
+void fill_bound_shares(db::Store& store, const std::string& device_id, const DevicePeaks& peaks) {
+  for (const db::BestRow& b : store.all_best()) {
+    if (b.device_id != device_id) continue;
+    db::Statement s(store.database(),
+                    "SELECT flops, bytes, coalesce(dtypes, '') FROM kernels WHERE kernel_key = ?");
+    s.bind(1, b.kernel_key);
+    if (!s.step()) continue;
+    const auto flops = static_cast<double>(s.integer(0)), bytes = static_cast<double>(s.integer(1));
+    store.set_bound_share(b, bound_share(peaks, flops, bytes, s.text(2), b.best_ns));
+  }
+}
+
+// Measures and stores; nothing when interrupted.
+std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments, const Device& d) {
+  if (context.global.databases.size() > 1)
+    throw UsageError("devices --probe writes to one database: give --db once");
+  // A database that cannot be written is known before minutes are spent.
+  std::unique_ptr<db::Store> store;
+  try {
+    store = std::make_unique<db::Store>(context.global.databases[0]);
+  } catch (const db::DbError& e) {
+    throw UsageError(e.what());
+  }
+  catch_interrupts();
+  ProbeSettings settings;
+  settings.target = d.target;
+  settings.pus = d.pus;
+  settings.largest_footprint = arguments.integer("footprint", 256, 1, 1 << 16) << 20;
+  settings.progress = [&](const std::string& what) { context.log.live("probe: " + what); };
+  settings.stop_requested = interrupted;
+  std::optional<DevicePeaks> peaks = probe_peaks(settings);
+  context.log.end_live();
+  if (!peaks) return {};
+  peaks->measured_at = db::utc_now();
+  nlohmann::json facts = d.identity.facts;
+  facts["probe"] = peaks_json(*peaks);
+  store->upsert_device({.device_id = d.identity.device_id,
+                        .name = d.identity.name,
+                        .backend = d.identity.backend,
+                        .arch = d.identity.arch,
+                        .facts_json = facts.dump(),
+                        .peak_gflops = peaks->gflops,
+                        .peak_gbps = peaks->memory_gbps()});
+  fill_bound_shares(*store, d.identity.device_id, *peaks);
+  return peaks;
+}
+
+std::string probe_text(const DevicePeaks& p) {
+  using Align = reports::TextTable::Align;
+  std::string text =
+      fmt::format("\npeak: {} GFLOP/s f32 ({} with one thread), {} GFLOP/s f64, {} threads\n\n",
+                  reports::digits_text(p.gflops), reports::digits_text(p.gflops_1),
+                  reports::digits_text(p.gflops_f64), p.threads);
+  reports::TextTable table(
+      {{"footprint", Align::Right}, {"read GB/s", Align::Right}, {"triad GB/s", Align::Right}});
+  for (const FootprintRate& r : p.rates)
+    table.add({fmt::format("{} KiB", static_cast<int64_t>(r.bytes) >> 10),
+               reports::digits_text(r.read_gbps), reports::digits_text(r.triad_gbps)});
+  return text + table.text();
+}
+
+int run(Context& context, const Arguments& arguments) {
+  Device d = find_device("cpu");
+  if (arguments.has("footprint") && !arguments.has("probe"))
+    throw UsageError("--footprint is of --probe");
+  std::optional<DevicePeaks> peaks;
+  if (arguments.has("probe")) {
+    peaks = probe(context, arguments, d);
+    if (!peaks) return exit_interrupted;
+  }
+  const ordered_json known = known_of(context, d.identity.device_id);
   ordered_json missing = ordered_json::array();
   for (const Absent& a : absent) missing.push_back({{"backend", a.backend}, {"reason", a.reason}});
   if (context.global.json) {
@@ -51,9 +128,10 @@ int run(Context& context, const Arguments&) {
                         {"arch", d.identity.arch},
                         {"facts", d.identity.facts}};
     for (const char* name : {"peak_gflops", "peak_gbps", "first_seen", "last_seen"})
-      row[name] = remembered(name);
+      row[name] = known.contains(name) ? known[name] : ordered_json();
+    if (peaks) row["probe"] = peaks_json(*peaks);
     context.print_json({{"schema", 1}, {"devices", {row}}, {"absent", missing}});
-    return 0;
+    return exit_ok;
   }
   reports::TextTable table({{"device"}, {"device_id"}, {"name"}, {"threads"}, {"arch"}});
   table.add({d.identity.backend, d.identity.device_id, d.identity.name,
@@ -61,7 +139,8 @@ int run(Context& context, const Arguments&) {
   context.print(table.text());
   for (const Absent& a : absent)
     context.print(fmt::format("absent: {}: {}\n", a.backend, a.reason));
-  return 0;
+  if (peaks) context.print(probe_text(*peaks));
+  return exit_ok;
 }
 
 }  // namespace
@@ -72,9 +151,17 @@ Command devices_command() {
       .arguments = "",
       .summary = "usable devices with their identity, and why others are absent",
       .details =
-          R"(JSON: {"schema": 1, "devices": [{"device_id", "name", "backend", "arch", "facts", "peak_gflops", "peak_gbps",
-"first_seen", "last_seen"}], "absent": [{"backend", "reason"}]}; the last four are what the database knows)",
-      .options = {},
+          R"(With --probe the device's peaks are measured and stored: multiply-adds in registers, and reading (sum) and
+triad (a = b + s*c) over footprints from 16 KiB. Tables then show each kernel's share of its bound,
+max(flops / peak, bytes / bandwidth at that footprint). Other load makes peaks too low: probe a quiet machine.
+JSON: {"schema": 1, "devices": [{"device_id", "name", "backend", "arch", "facts", "peak_gflops", "peak_gbps",
+"first_seen", "last_seen"}], "absent": [{"backend", "reason"}]}; the last four are what the database knows.
+With --probe a device has "probe" too: {"measured_at", "threads", "gflops", "gflops_f64", "gflops_1",
+"bandwidth": [{"bytes", "read_gbps", "triad_gbps"}]})",
+      .options = {{.name = "probe", .value = "", .help = "measure peak FLOP/s and bandwidth"},
+                  {.name = "footprint",
+                   .value = "MIB",
+                   .help = "largest footprint of --probe; default 256"}},
       .run = run};
 }
 

@@ -44,6 +44,14 @@ Decision look(std::span<const double> log_ratios, const VerdictRule& rule) {
   return Decision::Inconclusive;
 }
 
+double smallest_visible(std::span<const double> log_ratios, const VerdictRule& rule) {
+  Estimate e = estimate(log_ratios);
+  // The bound must pass the floor, the point the effect; what equal programs seemed to differ by
+  // may stand against the difference.
+  double bound = std::log1p(rule.floor) + (e.high(rule.confidence) - e.point);
+  return std::expm1(std::max(bound, std::log1p(rule.effect)) + std::abs(e.point));
+}
+
 Verdict decide(std::span<const double> log_ratios, const VerdictRule& rule) {
   Verdict v;
   auto available = static_cast<int>(log_ratios.size());

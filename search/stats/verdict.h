@@ -34,6 +34,10 @@ struct Verdict {
 /// measured.
 Verdict decide(std::span<const double> log_ratios, const VerdictRule& rule = {});
 
+/// From sessions of a program against itself: the smallest slow-down (0.05 = 5 %) that a look at as
+/// many sessions would call SLOWER here. NaN under three sessions.
+double smallest_visible(std::span<const double> log_ratios, const VerdictRule& rule = {});
+
 /// One look at exactly these sessions, no re-test: what decide() repeats.
 Decision look(std::span<const double> log_ratios, const VerdictRule& rule = {});
 

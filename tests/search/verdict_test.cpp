@@ -97,6 +97,24 @@ TEST(Verdict, TheLaterLookDecidesWhatTheFirstCannot) {
   EXPECT_EQ(v.sessions_used, 10 + 20);
 }
 
+TEST(Verdict, WhatCannotBeSeen) {
+  // Without noise the effect alone decides.
+  EXPECT_NEAR(smallest_visible(constant(1.0, 20)), 0.02, 1e-12);
+  // What is just above is called SLOWER by a look at the same sessions, what is below is not.
+  std::vector<double> noise;
+  for (int i = 0; i < 20; ++i) noise.push_back((i % 5 - 2) * 0.02);
+  const double visible = smallest_visible(noise);
+  EXPECT_GT(visible, 0.03);
+  auto shifted = [&](double by) {
+    std::vector<double> r = noise;
+    for (double& x : r) x += std::log1p(by);
+    return look(r);
+  };
+  EXPECT_EQ(shifted(visible + 1e-6), Decision::Slower);
+  EXPECT_NE(shifted(visible - 1e-6), Decision::Slower);
+  EXPECT_TRUE(std::isnan(smallest_visible(constant(1.0, 2))));
+}
+
 // Session ratios as a shared machine gives them: a drifting level that both contestants share only
 // in part (AR(1), 0.6) and one-sided spikes on a tenth of the sessions.
 class Noise {
