@@ -102,6 +102,22 @@ void Store::add_key_alias(const std::string& old_key, const std::string& new_key
   s.bind(1, old_key).bind(2, new_key).bind(3, engine_version).run();
 }
 
+void Store::accept(int64_t run_id, const std::string& key, const std::string& device_id,
+                   const std::string& note) {
+  Transaction t(db_);
+  Statement u(db_, R"sql(
+      UPDATE t_verdict SET note = ?4
+      WHERE run_id = ?1 AND kernel_key = ?2 AND device_id = ?3 AND verdict = 'ACCEPTED')sql");
+  u.bind(1, run_id).bind(2, key).bind(3, device_id).bind(4, note).run();
+  if (db_.changes() == 0) {
+    Statement s(db_, R"sql(
+        INSERT INTO t_verdict (run_id, kernel_key, device_id, verdict, note)
+        VALUES (?1, ?2, ?3, 'ACCEPTED', ?4))sql");
+    s.bind(1, run_id).bind(2, key).bind(3, device_id).bind(4, note).run();
+  }
+  t.commit();
+}
+
 void Store::quarantine(const std::string& code_hash, const std::string& device_id,
                        const std::string& reason) {
   Statement s(db_, R"sql(

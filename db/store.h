@@ -98,11 +98,16 @@ class Store {
                                      const std::string& mode = "warm",
                                      const std::string& numerics = "default") const;
   /// Of the row with the identity of `b`; nothing else changes.
+  void set_pinned(const BestRow& b, bool pinned);
   void set_bound_share(const BestRow& b, std::optional<double> share);
   /// All stored bests by kernel and device; unreadable rows are left out and told in `skipped`.
   std::vector<BestRow> all_best(std::vector<std::string>* skipped = nullptr) const;
   void add_key_alias(const std::string& old_key, const std::string& new_key,
                      const std::string& engine_version);
+
+  /// Writes that what the run found of the kernel is expected; replaces an earlier note.
+  void accept(int64_t run_id, const std::string& key, const std::string& device_id,
+              const std::string& note);
 
   void quarantine(const std::string& code_hash, const std::string& device_id,
                   const std::string& reason);

@@ -112,6 +112,14 @@ std::optional<BestRow> Store::lookup_best(const std::string& key, const std::str
   return std::nullopt;
 }
 
+void Store::set_pinned(const BestRow& b, bool pinned) {
+  Statement s(db_, R"sql(
+      UPDATE t_best SET pinned = ?5
+      WHERE kernel_key = ?1 AND device_id = ?2 AND mode = ?3 AND numerics = ?4)sql");
+  s.bind(1, b.kernel_key).bind(2, b.device_id).bind(3, b.mode).bind(4, b.numerics);
+  s.bind(5, pinned).run();
+}
+
 void Store::set_bound_share(const BestRow& b, std::optional<double> share) {
   Statement s(db_, R"sql(
       UPDATE t_best SET bound_share = ?5

@@ -1,4 +1,4 @@
-// How commands name a run of a database: its number, "last", "last-1", or a label.
+// Runs that options name.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace beamline::cli {
 
-/// The newest run that `name` fits; a number wins over a label that looks like one. Throws
-/// UsageError with the runs there are, naming `option`.
+/// The run that `name` means (db/runs.h). Throws UsageError, naming `option`, when there is none.
 int64_t find_run(const db::Database& database, const std::string& name, const std::string& option);
 
 }  // namespace beamline::cli
