@@ -22,5 +22,6 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-echo "report: $(build/release/bin/beamline report html -o "$report" "${databases[@]}")"
+build/release/bin/beamline report html -o "$report" "${databases[@]}" >/dev/null
+echo "report: $report"
 exit "$code"

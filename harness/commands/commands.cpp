@@ -3,12 +3,14 @@
 namespace beamline::cli {
 
 std::vector<Command> all_commands() {
-  std::vector<Command> all{tune_command(), best_command(), kernels_command()};
+  std::vector<Command> all{tune_command(), bench_command(), best_command(), kernels_command()};
   for (Command& c : workloads_commands()) all.push_back(std::move(c));
+  all.push_back(verdict_command());
   for (Command& c : report_commands()) all.push_back(std::move(c));
   all.push_back(devices_command());
   all.push_back(doctor_command());
-  for (Command& c : db_commands()) all.push_back(std::move(c));
+  for (auto* group : {pin_commands, db_commands, db_care_commands, db_key_commands})
+    for (Command& c : group()) all.push_back(std::move(c));
   all.push_back(ir_lower_command());
   all.push_back(ir_simplify_command());
   all.push_back(ir_rules_command());

@@ -13,6 +13,11 @@ std::vector<Command> workloads_commands();
 std::vector<Command> report_commands();
 Command devices_command();
 Command doctor_command();
+Command bench_command();
+Command verdict_command();
+std::vector<Command> pin_commands();      // accept, pin, unpin
+std::vector<Command> db_care_commands();  // backup, prune, merge
+std::vector<Command> db_key_commands();   // migrate, explain-key
 std::vector<Command> db_commands();
 Command ir_lower_command();
 Command ir_simplify_command();

@@ -108,7 +108,7 @@ std::vector<StoredKernel> read_kernels(const db::Database& database, const std::
       LEFT JOIN best_opts b ON b.kernel_key = k.kernel_key AND b.device_id = ?1
       WHERE b.kernel_key IS NOT NULL
         OR EXISTS (SELECT 1 FROM trials t WHERE t.kernel_key = k.kernel_key AND t.device_id = ?1)
-        OR (k.orphaned = 0
+        OR (k.orphaned = 0 AND k.kernel_key NOT IN (SELECT new_key FROM key_alias)
             AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.kernel_key = k.kernel_key)
             AND NOT EXISTS (SELECT 1 FROM best_opts o WHERE o.kernel_key = k.kernel_key))
       ORDER BY k.name, k.kernel_key, b.mode DESC, b.numerics)sql");
