@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/ir/arena.h"
+#include "engine/ir/derive.h"
 #include "workloads/dist.h"
 #include "workloads/value_internal.h"
 
@@ -210,7 +211,6 @@ class Builder {
           e.at,
           fmt::format("unknown function '{}'{}", e.text, did_you_mean(e.text, function_names())),
           "a function of the language");
-    if (!f->build) return fail(e.at, fmt::format("function '{}' is not built yet", e.text));
     std::vector<Value> positional;
     for (int a : e.args) positional.push_back(at(a));
     std::vector<std::pair<Keyword, Value>> keywords;
@@ -250,6 +250,9 @@ class Builder {
     if (consumed > rank)
       return fail(e.at, fmt::format("{} indices for shape {}", consumed, shape_text(x.shape())),
                   fmt::format("at most {}", rank));
+    if (std::ranges::any_of(e.args.begin() + 1, e.args.end(),
+                            [&](int a) { return at(a).is(Kind::Tensor); }))
+      return tensor_subscript(e, x, rank - consumed);
     size_t axis = 0;
     Ints shape;  // of the result: dims of x that stay, and new ones
     for (size_t i = 1; i < e.args.size() && x; i++) {
@@ -265,24 +268,87 @@ class Builder {
                       n == 0 ? "" : fmt::format("{}..{}", -n, n - 1));
         x = take_span(ops_, x, axis++, {index < 0 ? index + n : index, 1, 1});
       } else if (item.is(Kind::Slice)) {
-        bool good = true;
-        const auto begin = bound_of(item.list[0], good), end = bound_of(item.list[1], good),
-                   step = bound_of(item.list[2], good);
-        if (!good) return fail(item.at, "a bound of the slice is no integer", "integers");
-        if (step == 0) return fail(item.at, "the step of the slice is 0", "a step other than 0");
-        const Span s = resolve_slice(begin, end, step.value_or(1), x.shape()[axis]);
-        x = take_span(ops_, x, axis++, s);
-        shape.push_back(s.count);
-      } else if (item.is(Kind::Tensor)) {
-        return fail(item.at, "indexing by a tensor is not built yet", "integers and slices");
+        const auto s = span_of(item, x.shape()[axis]);
+        if (!s) return {};
+        x = take_span(ops_, x, axis++, *s);
+        shape.push_back(s->count);
       } else {
-        return fail(item.at, fmt::format("an index is {}", describe(item)),
-                    "an integer, a slice, '...' or newaxis");
+        return wrong_index(item);
       }
     }
     if (x)
       for (; axis < rank; axis++) shape.push_back(x.shape()[axis]);
     return settle(e.at, Value::of(ops_.reshape(x, shape)), "");
+  }
+
+  // An index that holds tensors: slices and new axes first, then the tensors (and integers, which
+  // count as tensors of no dims beside them) together. Their joint shape stands where the first of
+  // them stood if nothing stands between them, else in front: NumPy's rule.
+  Value tensor_subscript(const Expr& e, UOp x, size_t hidden) {
+    std::vector<UOp> index;
+    Ints indexed;  // their axes in x
+    size_t axis = 0, groups = 0;
+    bool adjacent = false;
+    for (size_t i = 1; i < e.args.size() && x; i++) {
+      const Value& item = at(e.args[i]);
+      const bool integer = item.is(Kind::Number) && item.number.kind == Number::Kind::Int;
+      if (integer || item.is(Kind::Tensor)) {
+        const int64_t n = x.shape()[axis];
+        if (integer && (item.number.integer < -n || item.number.integer >= n))
+          return fail(item.at, fmt::format("index {} of an axis of {}", item.number.integer, n),
+                      n == 0 ? "" : fmt::format("{}..{}", -n, n - 1));
+        index.push_back(integer ? iconst(item.number.integer, DType::I64) : item.tensor);
+        indexed.push_back(static_cast<int64_t>(axis++));
+        groups += !adjacent, adjacent = true;
+        continue;
+      }
+      adjacent = false;
+      if (item.is(Kind::NewAxis)) {
+        x = ops_.unsqueeze(x, {static_cast<int64_t>(axis++)});
+      } else if (item.is(Kind::Ellipsis)) {
+        axis += hidden;
+      } else if (item.is(Kind::Slice)) {
+        const auto s = span_of(item, x.shape()[axis]);
+        if (!s) return {};
+        x = take_span(ops_, x, axis++, *s);
+      } else {
+        return wrong_index(item);
+      }
+    }
+    if (!x) return settle(e.at, Value::of(x), "");
+    Ints order, joint, end = indexed;
+    const int64_t first = groups == 1 ? indexed[0] : 0;
+    for (size_t d = 0; d < x.shape().size(); d++)
+      if (std::ranges::find(indexed, static_cast<int64_t>(d)) == indexed.end())
+        order.push_back(static_cast<int64_t>(d));
+    order.insert(order.begin() + first, indexed.begin(), indexed.end());
+    for (UOp u : index) {
+      Ints next;
+      if (!broadcast_shapes(joint, u.shape(), next))
+        return fail(e.at, fmt::format("indices of shapes {} and {} do not broadcast",
+                                      shape_text(joint), shape_text(u.shape())));
+      joint = next;
+    }
+    for (UOp& u : index) u = ops_.full(joint, u);
+    return settle(
+        e.at, Value::of(ops_.take_joint(ops_.permute(x, order), index, static_cast<size_t>(first))),
+        "");
+  }
+
+  Value wrong_index(const Value& item) {
+    return fail(item.at, fmt::format("an index is {}", describe(item)),
+                "an integer, a slice, a tensor, '...' or newaxis");
+  }
+  // The elements that a slice takes of an axis of n; nothing after a mistake, which is reported.
+  std::optional<Span> span_of(const Value& item, int64_t n) {
+    bool good = true;
+    const auto begin = bound_of(item.list[0], good), end = bound_of(item.list[1], good),
+               step = bound_of(item.list[2], good);
+    if (!good) fail(item.at, "a bound of the slice is no integer", "integers");
+    if (good && step == 0)
+      good = false, fail(item.at, "the step of the slice is 0", "a step other than 0");
+    if (!good) return std::nullopt;
+    return resolve_slice(begin, end, step.value_or(1), n);
   }
 
   const Instance& in_;

@@ -1,5 +1,5 @@
 // From an instance to its tensor graph. Errors carry the position in the file: shapes that do not
-// fit print both, unknown names suggest the nearest, what is not built yet is refused by name.
+// fit print both, unknown names suggest the nearest.
 #pragma once
 #include <string>
 #include <variant>
@@ -27,7 +27,7 @@ std::variant<TensorGraph, std::vector<WorkloadError>> build(const Instance& inst
 /// its own.
 std::vector<WorkloadError> check(const std::vector<Instance>& instances);
 
-/// Names that can be called, sorted; those not built yet are refused when used.
+/// Names that can be called, sorted.
 std::vector<std::string> function_names();
 
 }  // namespace beamline::workloads

@@ -135,6 +135,21 @@ Ints Call::integers(std::string_view name) {
     for (const Value& e : v.list) add(e);
   return out;
 }
+TensorOps::Pair Call::pair(std::string_view name, TensorOps::Pair fallback) {
+  if (!given(name)) return fallback;
+  const Ints v = integers(name);
+  if (v.size() == 1) return {v[0], v[0]};
+  if (v.size() == 2) return {v[0], v[1]};
+  if (!mistake_) wrong(value(name), name, "an integer or [height, width]");
+  return fallback;
+}
+Number Call::number(std::string_view name, Number fallback) {
+  const Value& v = value(name);
+  if (!given(name)) return fallback;
+  if (v.is(Value::Kind::Number) && v.number.kind != Number::Kind::Bool) return v.number;
+  wrong(v, name, "a number");
+  return fallback;
+}
 TensorOps::Axes Call::axes(std::string_view name, std::optional<int64_t> fallback) {
   if (given(name)) return {integers(name), false};
   return fallback ? TensorOps::Axes{{*fallback}, false} : TensorOps::Axes{{}, true};

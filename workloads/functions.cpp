@@ -95,6 +95,50 @@ Value split(Call& c) {
   return v;
 }
 
+template <UOp (TensorOps::*F)(UOp, int64_t, bool)>
+Value positions(Call& c) {
+  const UOp x = c.tensor("x");
+  return Value::of((c.ops.*F)(x, c.integer("axis", 0), c.flag("keepdims", false)));
+}
+template <UOp (TensorOps::*F)(UOp, int64_t)>
+Value scan(Call& c) {
+  const UOp x = c.tensor("x");
+  return Value::of((c.ops.*F)(x, c.integer("axis", 0)));
+}
+template <UOp (TensorOps::*F)(UOp, UOp, std::optional<UOp>, const TensorOps::Conv&),
+          bool Transposed>
+Value convolution(Call& c) {
+  const UOp x = c.tensor("x"), w = c.tensor("w");
+  const auto bias = c.optional_tensor("bias");
+  TensorOps::Conv p;
+  p.stride = c.pair("stride", p.stride), p.padding = c.pair("padding", p.padding);
+  p.dilation = c.pair("dilation", p.dilation), p.groups = c.integer("groups", 1);
+  if constexpr (Transposed) p.output_padding = c.pair("output_padding", p.output_padding);
+  return c.mistake() ? Value{} : Value::of((c.ops.*F)(x, w, bias, p));
+}
+template <UOp (TensorOps::*F)(UOp, const TensorOps::Pool&)>
+Value pool(Call& c) {
+  const UOp x = c.tensor("x");
+  TensorOps::Pool p;
+  p.kernel = c.pair("kernel", p.kernel), p.stride = c.pair("stride", p.kernel);
+  p.padding = c.pair("padding", p.padding), p.ceil = c.flag("ceil", false);
+  p.count_include_pad = c.flag("count_include_pad", true);
+  return c.mistake() ? Value{} : Value::of((c.ops.*F)(x, p));
+}
+
+Value arange(Call& c) {
+  const bool one = !c.given("stop");  // arange(stop)
+  if (one && !c.given("start"))
+    c.fail({}, "arange: argument 'stop' is missing", "arange(stop), arange(start, stop, step)");
+  const Number start = one ? Number::of(int64_t{0}) : c.number("start", Number::of(int64_t{0}));
+  const Number stop = c.number(one ? "start" : "stop", start),
+               step = c.number("step", Number::of(int64_t{1}));
+  if (c.mistake()) return {};
+  if (start.is_float() || stop.is_float() || step.is_float())
+    return Value::of(c.ops.arange(start.value(), stop.value(), step.value()));
+  return Value::of(c.ops.arange(start.integer, stop.integer, step.integer));
+}
+
 Value filled(Call& c, UOp scalar) { return Value::of(c.ops.full(c.integers("dims"), scalar)); }
 
 Parameter need(const char* name) { return {name, true, false}; }
@@ -106,6 +150,9 @@ using Parameters = std::vector<Parameter>;
 const std::vector<Function>& table() {
   static const Parameters x = {need("x")}, xy = {need("x"), need("y")}, dims = {need("dims")};
   static const Parameters reduced = {need("x"), may("axis"), may("keepdims")};
+  static const Parameters along = {need("x"), need("axis"), may("keepdims")};
+  static const Parameters pooling = {need("x"),      need("kernel"), may("stride"),
+                                     may("padding"), may("ceil"),    may("count_include_pad")};
   static const Parameters parts = {{"x", false, true}, may("axis")};
   // clang-format off
   static const std::vector<Function> functions = [] {
@@ -175,10 +222,26 @@ const std::vector<Function>& table() {
        const auto mask = c.optional_tensor("mask");
        const auto scale = c.given("scale") ? std::optional(c.real("scale", 1)) : std::nullopt;
        return Value::of(c.ops.attention(q, k, v, c.flag("causal", false), mask, scale)); }},
+    {"conv2d", {need("x"), need("w"), may("bias"), may("stride"), may("padding"), may("dilation"), may("groups")},
+     convolution<&T::conv2d, false>},
+    {"conv_transpose2d", {need("x"), need("w"), may("bias"), may("stride"), may("padding"), may("output_padding"),
+                          may("dilation"), may("groups")}, convolution<&T::conv_transpose2d, true>},
+    {"max_pool2d", pooling, pool<&T::max_pool2d>}, {"avg_pool2d", pooling, pool<&T::avg_pool2d>},
+    {"argmax", along, positions<&T::argmax>}, {"argmin", along, positions<&T::argmin>},
+    {"cumsum", {need("x"), need("axis")}, scan<&T::cumsum>}, {"cumprod", {need("x"), need("axis")}, scan<&T::cumprod>},
+    {"gather", {need("x"), need("index"), need("axis")}, [](Call& c) {
+       const UOp v = c.tensor("x"), index = c.tensor("index");
+       return Value::of(c.ops.gather(v, index, c.integer("axis", 0))); }},
+    {"take", {need("x"), need("index"), may("axis")}, [](Call& c) {
+       const UOp v = c.tensor("x"), index = c.tensor("index");
+       return Value::of(c.ops.take(v, index, c.integer("axis", 0))); }},
+    {"embedding", {need("weight"), need("index")}, [](Call& c) {
+       const UOp weight = c.tensor("weight");
+       return Value::of(c.ops.embedding(weight, c.tensor("index"))); }},
+    {"one_hot", {need("index"), need("n")}, [](Call& c) { return Value::of(c.ops.one_hot(c.tensor("index"), c.integer("n", 0))); }},
+    {"arange", {may("start"), may("stop"), may("step")}, arange},
+    {"rand", {need("dims"), need("seed")}, [](Call& c) { return Value::of(c.ops.rand(c.integers("dims"), c.integer("seed", 0))); }},
     };
-    for (const char* later : {"conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "argmax", "argmin", "cumsum", "cumprod",
-                              "gather", "take", "embedding", "one_hot", "arange", "rand"})
-      f.push_back({later, {}, nullptr});
     std::ranges::sort(f, {}, &Function::name);
     return f;
   }();

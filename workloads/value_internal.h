@@ -57,7 +57,9 @@ class Call {
   int64_t integer(std::string_view name, int64_t fallback);
   double real(std::string_view name, double fallback);
   bool flag(std::string_view name, bool fallback);
-  Ints integers(std::string_view name);  // a list, or one integer
+  Ints integers(std::string_view name);                                   // a list, or one integer
+  TensorOps::Pair pair(std::string_view name, TensorOps::Pair fallback);  // one integer, or two
+  Number number(std::string_view name, Number fallback);
   TensorOps::Axes axes(std::string_view name,
                        std::optional<int64_t> fallback);  // all without a fallback
   DType type(std::string_view name);
@@ -81,7 +83,7 @@ struct Parameter {
 struct Function {
   std::string name;
   std::vector<Parameter> parameters;
-  Value (*build)(Call& c) = nullptr;  // null: not built yet
+  Value (*build)(Call& c) = nullptr;
 };
 const Function* find_function(std::string_view name);
 /// Binds arguments to parameters: by position, then by keyword.

@@ -1,14 +1,11 @@
 #include "engine/interpret/kernel.h"
 
-#include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "engine/ir/derive.h"
+#include "engine/interpret/arithmetic.h"
 
 namespace beamline {
 namespace {
@@ -25,44 +22,11 @@ struct Failure {
 
 // Bits of an element as its type stores them, for BITCAST.
 uint64_t to_bits(DType t, Lane v) {
-  switch (t) {
-    case DType::F32: return std::bit_cast<uint32_t>(static_cast<float>(v.f));
-    case DType::F64: return std::bit_cast<uint64_t>(v.f);
-    case DType::F16: return std::bit_cast<uint16_t>(static_cast<_Float16>(v.f));
-    case DType::BF16: return std::bit_cast<uint32_t>(static_cast<float>(v.f)) >> 16;
-    default: return static_cast<uint64_t>(v.i);
-  }
+  return is_float(t) ? float_to_bits(t, v.f) : static_cast<uint64_t>(v.i);
 }
 Lane from_bits(DType t, uint64_t b) {
-  switch (t) {
-    case DType::F32: return {0, std::bit_cast<float>(static_cast<uint32_t>(b))};
-    case DType::F64: return {0, std::bit_cast<double>(b)};
-    case DType::F16:
-      return {0, static_cast<double>(std::bit_cast<_Float16>(static_cast<uint16_t>(b)))};
-    case DType::BF16: return {0, std::bit_cast<float>(static_cast<uint32_t>(b) << 16)};
-    default: return {wrap_to(t, static_cast<int64_t>(b)), 0};
-  }
-}
-
-double float_op(Op op, double a, double b) {
-  switch (op) {
-    case Op::ADD: return a + b;
-    case Op::SUB: return a - b;
-    case Op::MUL: return a * b;
-    case Op::FDIV: return a / b;
-    case Op::MAX:
-      return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN()
-                                            : std::max(a, b);
-    case Op::POW: return std::pow(a, b);
-    case Op::EXP2: return std::exp2(a);
-    case Op::LOG2: return std::log2(a);
-    case Op::SIN: return std::sin(a);
-    case Op::SQRT: return std::sqrt(a);
-    case Op::RECIPROCAL: return 1 / a;
-    case Op::NEG: return -a;
-    case Op::TRUNC: return std::trunc(a);
-    default: throw Failure{fmt::format("{} has no meaning for floats", op_name(op))};
-  }
+  if (is_float(t)) return {0, float_from_bits(t, b)};
+  return {wrap_to(t, static_cast<int64_t>(b)), 0};
 }
 
 Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
@@ -74,31 +38,19 @@ Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
       return {0, round_to(out, is_float(in)      ? a.f
                                : is_unsigned(in) ? static_cast<double>(static_cast<uint64_t>(a.i))
                                                  : static_cast<double>(a.i))};
-    if (!is_float(in)) return {wrap_to(out, a.i), 0};
-    if (std::isnan(a.f)) return {0, 0};  // saturating, as the renderers do
-    const double lo = static_cast<double>(dtype_min(out)), hi = static_cast<double>(dtype_max(out));
-    return {a.f <= lo ? dtype_min(out) : a.f >= hi ? dtype_max(out) : static_cast<int64_t>(a.f), 0};
+    return {is_float(in) ? saturated(a.f, out) : wrap_to(out, a.i), 0};
   }
   if (u.op() == Op::BITCAST) return from_bits(out, to_bits(in, a));
   if (is_float(in)) {
     if (u.op() == Op::CMPLT) return {a.f < b.f, 0};
     if (u.op() == Op::CMPNE) return {a.f != b.f, 0};
     if (u.op() == Op::CMPEQ) return {a.f == b.f, 0};
-    if (u.op() == Op::MULACC) return {0, round_to(out, a.f * b.f + c.f)};
-    return {0, round_to(out, float_op(u.op(), a.f, b.f))};
+    return {0, round_to(out, real_arithmetic(u.op(), a.f, b.f, c.f))};
   }
-  // Sums and products of 64-bit integers wrap like narrower ones.
-  const auto ua = static_cast<uint64_t>(a.i), ub = static_cast<uint64_t>(b.i);
-  switch (u.op()) {
-    case Op::ADD: return {wrap_to(out, static_cast<int64_t>(ua + ub)), 0};
-    case Op::SUB: return {wrap_to(out, static_cast<int64_t>(ua - ub)), 0};
-    case Op::MUL: return {wrap_to(out, static_cast<int64_t>(ua * ub)), 0};
-    case Op::SHL: return {wrap_to(out, static_cast<int64_t>(ua << (ub & 63))), 0};
-    default: break;
-  }
-  const auto r = fold_int(u.op(), a.i, b.i, c.i);
+  if (ops::comparison.has(u.op())) return {compare_wholes(u.op(), in, a.i, b.i), 0};
+  const auto r = whole_arithmetic(u.op(), out, a.i, b.i, c.i);
   if (!r) throw Failure{fmt::format("{} of {} and {} is undefined", op_name(u.op()), a.i, b.i)};
-  return {wrap_to(out, *r), 0};
+  return {*r, 0};
 }
 
 class Interpreter {
@@ -224,9 +176,9 @@ class Interpreter {
         for (size_t k = 1; k < width(u.src(0)); k++) {
           const Lane v = lane(u.src(0), k);
           if (is_float(u.dtype()))
-            sum.f = round_to(u.dtype(), float_op(u.reduce_op(), sum.f, v.f));
+            sum.f = round_to(u.dtype(), real_arithmetic(u.reduce_op(), sum.f, v.f, 0));
           else
-            sum.i = wrap_to(u.dtype(), fold_int(u.reduce_op(), sum.i, v.i).value_or(0));
+            sum.i = whole_arithmetic(u.reduce_op(), u.dtype(), sum.i, v.i, 0).value_or(0);
         }
         return {sum};
       }

@@ -38,6 +38,21 @@ FloatFormat format(DType t) {
   }
 }
 
+struct BitLayout {
+  int exponent_bits, mantissa_bits;
+  bool infinite;  // has infinities; e4m3 has a single NaN pattern instead
+};
+BitLayout bit_layout(DType t) {
+  switch (t) {
+    case DType::Fp8e4m3: return {4, 3, false};
+    case DType::Fp8e5m2: return {5, 2, true};
+    case DType::F16: return {5, 10, true};
+    case DType::BF16: return {8, 7, true};
+    case DType::F32: return {8, 23, true};
+    default: return {11, 52, true};
+  }
+}
+
 DType signed_of_bytes(int bytes) {
   return bytes == 1 ? DType::I8 : bytes == 2 ? DType::I16 : bytes == 4 ? DType::I32 : DType::I64;
 }
@@ -128,6 +143,46 @@ double round_to(DType t, double v) {
     return t == DType::Fp8e4m3 ? std::numeric_limits<double>::quiet_NaN()
                                : std::copysign(std::numeric_limits<double>::infinity(), v);
   return r;
+}
+
+uint64_t float_to_bits(DType t, double v) {
+  CHECK(is_float(t) && !is_weak(t));
+  if (t == DType::F32) return std::bit_cast<uint32_t>(static_cast<float>(v));
+  if (t == DType::F64) return std::bit_cast<uint64_t>(v);
+  const BitLayout l = bit_layout(t);
+  const uint64_t sign = uint64_t{std::signbit(v)} << (l.exponent_bits + l.mantissa_bits);
+  const uint64_t top = ((uint64_t{1} << l.exponent_bits) - 1) << l.mantissa_bits;
+  const double r = round_to(t, v);
+  if (std::isnan(r))
+    return sign | top |
+           (l.infinite ? uint64_t{1} << (l.mantissa_bits - 1)
+                       : (uint64_t{1} << l.mantissa_bits) - 1);
+  if (std::isinf(r))
+    return sign | (l.infinite ? top : top | ((uint64_t{1} << l.mantissa_bits) - 1));
+  if (r == 0) return sign;
+  const int bias = (1 << (l.exponent_bits - 1)) - 1;
+  const int exponent = std::max(std::ilogb(r), 1 - bias);  // below: a denormal
+  const auto mantissa = static_cast<uint64_t>(std::ldexp(std::fabs(r), l.mantissa_bits - exponent));
+  const uint64_t one = uint64_t{1} << l.mantissa_bits;
+  if (mantissa < one) return sign | mantissa;
+  return sign | static_cast<uint64_t>(exponent + bias) << l.mantissa_bits | (mantissa - one);
+}
+
+double float_from_bits(DType t, uint64_t bits) {
+  CHECK(is_float(t) && !is_weak(t));
+  const BitLayout l = bit_layout(t);
+  const uint64_t one = uint64_t{1} << l.mantissa_bits;
+  const uint64_t mantissa = bits & (one - 1);
+  const auto exponent =
+      static_cast<int>(bits >> l.mantissa_bits & ((uint64_t{1} << l.exponent_bits) - 1));
+  const double sign = bits >> (l.exponent_bits + l.mantissa_bits) & 1 ? -1 : 1;
+  const int bias = (1 << (l.exponent_bits - 1)) - 1;
+  if (exponent == (1 << l.exponent_bits) - 1) {
+    if (l.infinite && mantissa == 0) return sign * std::numeric_limits<double>::infinity();
+    if (l.infinite || mantissa == one - 1) return std::numeric_limits<double>::quiet_NaN();
+  }
+  const double m = static_cast<double>(exponent == 0 ? mantissa : mantissa + one);
+  return sign * std::ldexp(m, std::max(exponent, 1) - bias - l.mantissa_bits);
 }
 
 int64_t wrap_to(DType t, int64_t v) {

@@ -49,6 +49,9 @@ bool lossless(DType from, DType to);
 
 /// Rounds v to the values of float type t (identity for f64 and weakfloat).
 double round_to(DType t, double v);
+/// The bits of v as a storable float type, in the low bytes, and the value of such bits.
+uint64_t float_to_bits(DType t, double v);
+double float_from_bits(DType t, uint64_t bits);
 /// Wraps an integer to the width of t (bool: v != 0).
 int64_t wrap_to(DType t, int64_t v);
 

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "engine/lower/passes.h"
+#include "engine/lower/small_floats.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace beamline {
@@ -101,6 +102,61 @@ UOp log2_of(UOp x) {
   return where(alu(Op::CMPNE, {x, x}) | (x < f(0, x)), f(NAN, x), at_edge);
 }
 
+// sin(x): x = k pi/2 + r with |r| <= pi/4, pi/2 in three parts whose products with k are exact up
+// to |x| = 2^20 (f32 goes through f64 and keeps its accuracy up to 2^30). The polynomials are
+// Taylor series: (pi/4)^19/19! < 1e-19.
+UOp sin_f64(UOp x) {
+  constexpr DType it = DType::I64;
+  const auto wide = [&](double v) { return fconst(v, DType::F64); };
+  const UOp scaled = x * wide(M_2_PI);
+  const UOp k = as_int(scaled + where(scaled < wide(0), wide(-0.5), wide(0.5)), it);
+  const UOp kf = cast(k, DType::F64);
+  UOp r = x;
+  for (double part : {0x1.921fb54400000p+0, 0x1.0b4611a600000p-34, 0x1.3198a2e037073p-69})
+    r = r - kf * wide(part);
+  const UOp z = r * r;
+  const auto series = [&](int first) {  // sum of (-z)^i / (2i + first)!
+    double c = 1;
+    for (int i = 2; i <= 18 + first; i++) c /= i;
+    UOp p = wide(c * -1);
+    for (int i = 8; i >= 0; i--) {
+      c *= (2 * i + 1 + first) * (2 * i + 2 + first);
+      p = p * z + wide(i % 2 == 0 ? c : -c);
+    }
+    return p;
+  };
+  const auto bit = [&](UOp n, int64_t m) { return ne(n & iconst(m, it), iconst(0, it)); };
+  const UOp value = where(bit(k, 1), series(0), r * series(1));
+  // Infinity minus itself is NaN.
+  return where(bit(k, 2), value * wide(-1), value) + (x - x);
+}
+UOp sin_of(UOp x) {
+  if (x.dtype() == DType::F64) return sin_f64(x);
+  return cast(sin_f64(cast(x, DType::F64)), DType::F32);
+}
+
+// threefry2x32-20 (engine/interpret/arithmetic.cpp names the source) in u32.
+UOp threefry_of(UOp counter, UOp key) {
+  const auto half = [](UOp u, int by) {
+    return as_int(by == 0 ? u : alu(Op::SHR, {u, iconst(by, DType::U64)}), DType::U32);
+  };
+  const auto u32 = [](int64_t v) { return iconst(v, DType::U32); };
+  const UOp k0 = half(key, 0), k1 = half(key, 32);
+  const UOp k[3] = {k0, k1, k0 ^ k1 ^ u32(0x1BD11BDA)};
+  constexpr int rotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+  UOp x0 = half(counter, 0) + k0, x1 = half(counter, 32) + k1;
+  for (int round = 0; round < 20; round++) {
+    const int by = rotations[round % 8];
+    x0 = x0 + x1;
+    x1 = (alu(Op::SHL, {x1, u32(by)}) | alu(Op::SHR, {x1, u32(32 - by)})) ^ x0;
+    if (round % 4 != 3) continue;
+    const int group = round / 4 + 1;
+    x0 = x0 + k[group % 3];
+    x1 = x1 + k[(group + 1) % 3] + u32(group);
+  }
+  return as_int(x0, DType::U64) | alu(Op::SHL, {as_int(x1, DType::U64), iconst(32, DType::U64)});
+}
+
 // Small floats compute in f32.
 UOp through_f32(UOp u, UOp (*g)(UOp)) {
   const DType t = u.dtype();
@@ -110,6 +166,9 @@ UOp through_f32(UOp u, UOp (*g)(UOp)) {
 
 // clang-format off
 constexpr RuleOf<void> table[] = {
+    rule("lower-small-float", node(ops::alu | Op::CAST).tail().as("u"), [](Cap<"u"> u) { return lower_small_float(u); }),
+    rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, sin_of); }),
+    rule("lower-threefry",   node(Op::THREEFRY, x, y),     [](X a, Y b)  { return threefry_of(a, b); }),
     rule("lower-floordiv",   node(Op::FLOORDIV, x, y),     [](X a, Y b)  { return floor_division(a, b); }),
     rule("lower-floormod",   node(Op::FLOORMOD, x, y),     [](X a, Y b)  { return floor_modulo(a, b); }),
     rule("lower-reciprocal", node(Op::RECIPROCAL, x),      [](X a)       { return alu(Op::FDIV, {const_like(a, 1), a}); }),

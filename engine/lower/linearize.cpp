@@ -36,6 +36,14 @@ class Linearizer {
     for (size_t i = 0; i < n; i++)
       if (order_[i].op() == Op::END) end_of_[at(order_[i].src(1))] = static_cast<int>(i);
     for (size_t i = 0; i < n; i++) CHECK(order_[i].op() != Op::RANGE || end_of_[i] != none);
+    // ENDs of outer loops come later. A loop need not depend on all that are around it.
+    depth_.assign(n, 0);
+    for (size_t i = n; i-- > 0;) {
+      if (order_[i].op() != Op::END) continue;
+      int deepest = 0;
+      for (const Node* r : order_[i].ranges()) deepest = std::max(deepest, depth_[at(UOp(r))]);
+      depth_[at(order_[i].src(1))] = deepest + 1;
+    }
     // A loop is its RANGE; the loop around it is the innermost one still open after its END.
     around_.resize(n);
     bodies_.resize(n + 1);
@@ -60,14 +68,12 @@ class Linearizer {
   size_t at(UOp u) { return at_(*place_.find(u.node())); }
   std::vector<int>& body(int loop) { return bodies_[at_(loop + 1)]; }
 
-  // The innermost loop a node depends on: loops that enclose have fewer loops around them.
+  // The innermost loop a node depends on.
   int home(UOp u) {
     int best = none;
-    size_t depth = 0;
-    for (const Node* r : u.ranges()) {
-      const size_t i = at(UOp(r)), d = order_[at_(end_of_[i])].ranges().size();
-      if (best == none || d > depth) best = static_cast<int>(i), depth = d;
-    }
+    for (const Node* r : u.ranges())
+      if (const size_t i = at(UOp(r)); best == none || depth_[i] > depth_[at_(best)])
+        best = static_cast<int>(i);
     return best;
   }
   // The item of `loop` that contains i: i itself, or the child loop's RANGE; none when outside.
@@ -135,6 +141,7 @@ class Linearizer {
   std::vector<UOp> order_, out_;
   NodeMap<int> place_;
   std::vector<int> end_of_;  // of a RANGE: its END
+  std::vector<int> depth_;   // of a RANGE: how many loops are around it, itself included
   std::vector<int> around_;  // the loop whose item a node is
   std::vector<std::vector<int>> bodies_, needs_;
   std::vector<int> seen_;  // the last loop that collected from a node

@@ -22,6 +22,43 @@ UOp linear(std::span<const UOp> index, std::span<const int64_t> shape) {
   return simplify(flat);
 }
 
+// The index of `to` at the same place of memory as `index` of `from`. Dims are taken in the
+// smallest groups that hold equally many elements on both sides: only within them is there index
+// math.
+std::vector<UOp> reshaped(std::span<const UOp> index, std::span<const int64_t> from,
+                          std::span<const int64_t> to) {
+  std::vector<UOp> out(to.size(), iconst(0));
+  for (int64_t n : from)
+    if (n == 0) return out;
+  size_t i = from.size(), j = to.size();
+  while (i > 0 || j > 0) {
+    const size_t i_end = i, j_end = j;
+    int64_t a = i > 0 ? from[--i] : 1, b = j > 0 ? to[--j] : 1;
+    while (a != b) {
+      if (a < b && i > 0)
+        a *= from[--i];
+      else if (j > 0)
+        b *= to[--j];
+      else
+        a *= from[--i];
+    }
+    if (i_end - i == 1 && j_end - j == 1) {
+      out[j] = index[i];
+      continue;
+    }
+    const UOp flat = linear(index.subspan(i, i_end - i), from.subspan(i, i_end - i));
+    int64_t stride = 1;
+    for (size_t k = j_end; k-- > j;) {
+      UOp at = flat;
+      if (stride > 1) at = at / iconst(stride);
+      if (k > j) at = at % iconst(to[k]);  // the group's first dim has no more than the rest
+      out[k] = to[k] == 1 ? iconst(0) : simplify(at);
+      stride *= to[k];
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 IndexTuple through_movement(UOp u, const IndexTuple& out, std::vector<UOp>& ended) {
@@ -29,17 +66,7 @@ IndexTuple through_movement(UOp u, const IndexTuple& out, std::vector<UOp>& ende
   const auto shape = src.shape();
   IndexTuple in{{}, out.valid};
   switch (u.op()) {
-    case Op::RESHAPE: {
-      const UOp flat = linear(out.index, u.shape());
-      int64_t stride = 1;
-      in.index.resize(shape.size());
-      for (size_t i = shape.size(); i-- > 0;) {
-        in.index[i] =
-            shape[i] == 1 ? iconst(0) : simplify((flat / iconst(stride)) % iconst(shape[i]));
-        stride *= shape[i];
-      }
-      return in;
-    }
+    case Op::RESHAPE: in.index = reshaped(out.index, u.shape(), shape); return in;
     case Op::PERMUTE:
       in.index.resize(shape.size());
       for (size_t i = 0; i < shape.size(); i++)

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/rangeify/collapse.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
 
@@ -73,7 +74,7 @@ UOp merge_ranges(UOp kernel) {
 }  // namespace
 
 Prepared prepare(UOp kernel) {
-  UOp u = merge_ranges(simplify(kernel));
+  UOp u = merge_ranges(collapse_reductions(simplify(kernel)));
   Prepared p;
   // Renumbering can change the canonical order of operands, and with it the order of the visit:
   // repeat until it is stable, so that preparing twice gives the same text.

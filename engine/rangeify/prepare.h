@@ -1,5 +1,6 @@
-// prepare(): the last step before a kernel is named by its key: symbolic simplification, merging of
-// adjacent ranges, then PARAM slots and range ids renumbered by first visit. Idempotent.
+// prepare(): the last step before a kernel is named by its key: symbolic simplification, sums that
+// need no loop (collapse.h), merging of adjacent ranges, then PARAM slots and range ids renumbered
+// by first visit. Idempotent.
 #pragma once
 #include <vector>
 

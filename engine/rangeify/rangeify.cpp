@@ -10,6 +10,7 @@
 #include "engine/ir/print.h"
 #include "engine/rangeify/movement.h"
 #include "engine/rangeify/prepare.h"
+#include "engine/rangeify/split_reduction.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
 
@@ -137,11 +138,32 @@ class Rangeifier {
       Substitution map;
       for (size_t d = 0; d < at.index.size(); d++)
         if (stage.src(d + 1).op() == Op::RANGE) map.emplace(stage.src(d + 1), at.index[d]);
-      return substitute(stage.src(0), map);
+      return recomputed(stage.src(0), map, at.valid);
     }
     return make(Op::INDEX, stage.dtype(),
                 {make(Op::RESHAPE, stage.dtype(), {stage, dims(std::vector<int64_t>{s.numel()})}),
                  flat_index(at, s.shape())});
+  }
+
+  // A staged value at other ranges. Where the reader is gated, so is what the value reads: its
+  // index may lie anywhere then.
+  static UOp recomputed(UOp value, const Substitution& map, UOp valid) {
+    if (!valid || valid.is_const(1)) return substitute(value, map);
+    Substitution done = map;
+    for (UOp u : toposort(value)) {
+      if (done.contains(u)) continue;
+      std::vector<UOp> src;
+      bool changed = false;
+      for (UOp s : u.srcs()) {
+        src.push_back(done.at(s));
+        changed |= !(src.back() == s);
+      }
+      if (changed && u.op() == Op::INDEX &&
+          (src[1].vmin() < 0 || src[1].vmax() >= u.src(0).numel()))
+        src[1] = where(valid, src[1], invalid());
+      done.emplace(u, changed ? rebuild(u, src) : u);
+    }
+    return done.at(value);
   }
 
   // Recomputing is cheaper than storing: few buffers are read, and no reduction over memory is
@@ -242,6 +264,15 @@ std::string name_of(UOp kernel) {
   return fmt::format("{}{}", reduces ? 'r' : 'e', sizes.empty() ? "_1" : sizes);
 }
 
+void add_kernel(KernelGraph& g, const Prepared& p) {
+  KernelAst k;
+  k.name = name_of(p.ast);
+  k.key = kernel_key(p.ast);
+  k.ast = make(Op::SINK, DType::Void, p.ast.srcs(), 0, intern(KernelInfo{k.name}));
+  for (int64_t s : p.slots) k.buffers.push_back(static_cast<size_t>(s));
+  g.kernels.push_back(std::move(k));
+}
+
 }  // namespace
 
 KernelGraph make_kernels(UOp sink) {
@@ -304,13 +335,20 @@ KernelGraph make_kernels(UOp sink) {
         ranges.insert(ranges.begin(), body);
         body = make(Op::END, DType::Void, ranges);
       }
-      const Prepared p = prepare(make(Op::SINK, DType::Void, {body}));
-      KernelAst k;
-      k.name = name_of(p.ast);
-      k.key = kernel_key(p.ast);
-      k.ast = make(Op::SINK, DType::Void, p.ast.srcs(), 0, intern(KernelInfo{k.name}));
-      for (int64_t s : p.slots) k.buffers.push_back(static_cast<size_t>(s));
-      g.kernels.push_back(std::move(k));
+      Prepared p = prepare(make(Op::SINK, DType::Void, {body}));
+      const auto next = static_cast<int64_t>(p.slots.size());
+      if (const auto split = split_reduction(p.ast, next)) {
+        p.slots.push_back(static_cast<int64_t>(g.buffers.size()));
+        g.buffers.push_back(
+            {BufferInfo::Kind::Temp, split->dtype, split->elements, -1, {split->elements}});
+        for (const UOp kernel : {split->first, split->second}) {
+          Prepared part = prepare(kernel);
+          for (int64_t& s : part.slots) s = p.slots[static_cast<size_t>(s)];
+          add_kernel(g, part);
+        }
+      } else {
+        add_kernel(g, p);
+      }
       continue;
     }
     if (u.op() == Op::SINK) continue;

@@ -21,7 +21,9 @@ std::string_view scalar_type(DType t) {
   switch (t) {
     case DType::Bool: return "i1";
     case DType::I8:
-    case DType::U8: return "i8";
+    case DType::U8:
+    case DType::Fp8e4m3:
+    case DType::Fp8e5m2: return "i8";  // storage only
     case DType::I16:
     case DType::U16: return "i16";
     case DType::I32:
@@ -47,8 +49,8 @@ std::string literal(UOp c) {
     return fmt::format("0x{:016X}", std::bit_cast<uint64_t>(v));
   if (t == DType::BF16)
     return fmt::format("0xR{:04X}", std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16);
-  if (t == DType::F16)
-    return fmt::format("0xH{:04X}", std::bit_cast<uint16_t>(static_cast<_Float16>(v)));
+  if (t == DType::F16) return fmt::format("0xH{:04X}", float_to_bits(t, v));
+  if (dtype_bytes(t) == 1) return fmt::format("{}", float_to_bits(t, v));
   throw Unsupported{fmt::format("constants of {}", dtype_name(t))};
 }
 

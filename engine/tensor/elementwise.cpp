@@ -100,19 +100,37 @@ UOp TensorOps::div(UOp a, UOp b) {
   if (b.is_const()) return a * fconst(1 / b.fval(), t);
   return a * alu(Op::RECIPROCAL, {b});
 }
+std::pair<UOp, UOp> TensorOps::float_division(UOp a, UOp b) {
+  // The quotient can be off by one where it is rounded up to a whole number; the rest tells.
+  const UOp zero = weak(0.0), one = weak(1.0);
+  UOp q = floor(alu(Op::FDIV, {a, b}));
+  UOp r = sub(a, mul(q, b));
+  const UOp positive = lt(zero, b);
+  const UOp less = where(positive, lt(r, zero), lt(zero, r));
+  const UOp more = where(positive, le(b, r), le(r, b));
+  q = where(less, sub(q, one), where(more, add(q, one), q));
+  r = where(less, add(r, b), where(more, sub(r, b), r));
+  // A finite number by an infinite one: the rest is the number, or the infinity of the other sign.
+  const UOp opposite = ne(lt(a, zero), lt(b, zero));
+  const UOp endless = bitwise(Op::AND, eq(abs(b), weak(INFINITY)), ne(abs(a), weak(INFINITY)));
+  const UOp below = bitwise(Op::AND, opposite, ne(a, zero));
+  q = where(endless, where(below, weak(-1.0), zero), q);
+  r = where(endless, where(below, b, a), r);
+  return {q, r};
+}
 UOp TensorOps::floordiv(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (!is_int(a.dtype()))
-    return refuse(fmt::format("'//' of {} is not built yet", dtype_name(a.dtype())));
-  if (b.is_const(0)) return refuse("division by zero");
-  return a / b;
+  if (a.dtype() == DType::Bool) a = to(a, DType::I32), b = to(b, DType::I32);
+  if (!is_float(a.dtype())) return b.is_const(0) ? refuse("division by zero") : a / b;
+  const DType t = a.dtype(), wide = is_small_float(t) ? DType::F32 : t;
+  return to(float_division(to(a, wide), to(b, wide)).first, t);
 }
 UOp TensorOps::mod(UOp a, UOp b) {
   if (!promote(a, b)) return {};
-  if (!is_int(a.dtype()))
-    return refuse(fmt::format("'%' of {} is not built yet", dtype_name(a.dtype())));
-  if (b.is_const(0)) return refuse("division by zero");
-  return a % b;
+  if (a.dtype() == DType::Bool) a = to(a, DType::I32), b = to(b, DType::I32);
+  if (!is_float(a.dtype())) return b.is_const(0) ? refuse("division by zero") : a % b;
+  const DType t = a.dtype(), wide = is_small_float(t) ? DType::F32 : t;
+  return to(float_division(to(a, wide), to(b, wide)).second, t);
 }
 UOp TensorOps::bitwise(Op op, UOp a, UOp b) {
   if (!promote(a, b)) return {};
@@ -183,11 +201,50 @@ UOp TensorOps::cast(UOp x, DType t) {
 UOp TensorOps::bitcast(UOp x, DType t) {
   if (!x) return {};
   const DType from = concrete(x.dtype());
-  if (dtype_bytes(from) != dtype_bytes(t))
-    return refuse(fmt::format("bitcast from {} to {}: widths that differ are not built yet",
-                              dtype_name(from), dtype_name(t)));
   x = to(x, from);
-  return from == t ? x : make(Op::BITCAST, t, {x});
+  if (from == t) return x;
+  const int have = dtype_bytes(from), want = dtype_bytes(t);
+  const auto word = [](int bytes) {
+    return bytes == 1 ? DType::U8 : bytes == 2 ? DType::U16 : bytes == 4 ? DType::U32 : DType::U64;
+  };
+  const auto bits = [](UOp u, DType as) {
+    return !u || u.dtype() == as ? u : make(Op::BITCAST, as, {u});
+  };
+  if (from == DType::Bool || t == DType::Bool)
+    return refuse(
+        fmt::format("{} to {}: bools have no bits of their own", dtype_name(from), dtype_name(t)));
+  if (have == want) return bits(x, t);
+  const Ints shape(x.shape().begin(), x.shape().end());
+  const auto shifted = [](Op op, UOp u, int by) {
+    return by == 0 ? u : alu(op, {u, iconst(by, u.dtype())});
+  };
+  if (shape.empty()) return refuse("a scalar has no last dim to change with the width");
+  if (have > want) {  // low parts first, as they lie in memory
+    std::vector<UOp> parts;
+    const UOp whole = bits(x, word(have));
+    for (int i = 0; i < have / want; i++)
+      parts.push_back(bits(to(shifted(Op::SHR, whole, 8 * want * i), word(want)), t));
+    Ints merged = shape;
+    merged.back() *= have / want;
+    return reshape(stack(parts, -1), merged);
+  }
+  const int64_t n = want / have;
+  if (shape.back() % n != 0)
+    return refuse(fmt::format("{} to {}: the last dim of shape {} is not a multiple of {}",
+                              dtype_name(from), dtype_name(t), shape_text(shape), n));
+  Ints rows = shape;
+  rows.back() /= n;
+  rows.push_back(n);
+  x = reshape(bits(x, word(have)), rows);
+  UOp whole;
+  for (int64_t i = 0; i < n; i++) {
+    Ints begin(rows.size(), 0), end = rows;
+    begin.back() = i, end.back() = i + 1;
+    const UOp part = shifted(Op::SHL, to(squeeze(shrink(x, begin, end), {-1}), word(want)),
+                             static_cast<int>(8 * have * i));
+    whole = whole ? alu(Op::OR, {whole, part}) : part;
+  }
+  return bits(whole, t);
 }
 
 UOp TensorOps::relu(UOp x) { return maximum(x, weak(int64_t{0})); }

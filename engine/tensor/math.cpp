@@ -148,6 +148,25 @@ UOp TensorOps::power_by_squaring(UOp x, int64_t n) {
   }
 }
 
+// By squaring over the bits of n, modulo 2^bits. To a negative power only 1 and -1 have whole
+// values; the rest is 0.
+UOp TensorOps::integer_power(UOp x, UOp n) {
+  const DType t = x.dtype();
+  const int bits = 8 * dtype_bytes(t) - (is_unsigned(t) ? 0 : 1);
+  const UOp one = iconst(1, t), zero = iconst(0, t);
+  const auto odd = [&](UOp u) { return ne(bitwise(Op::AND, u, one), zero); };
+  UOp r = one, square = x, rest = n;
+  for (int i = 0; i < bits; i++) {
+    r = where(odd(rest), mul(r, square), r);
+    if (i + 1 == bits) break;
+    square = mul(square, square), rest = alu(Op::SHR, {rest, one});
+  }
+  if (is_unsigned(t)) return r;
+  const UOp minus = iconst(-1, t);
+  const UOp inverse = where(eq(x, one), one, where(eq(x, minus), where(odd(n), minus, one), zero));
+  return where(lt(n, zero), inverse, r);
+}
+
 UOp TensorOps::pow(UOp x, UOp y) {
   if (!x || !y || !same_shapes({x, y})) return {};
   const DType t = concrete(join(x.dtype(), y.dtype()));
@@ -164,8 +183,8 @@ UOp TensorOps::pow(UOp x, UOp y) {
       return n < 0 ? reciprocal(r) : r;
     });
   }
-  if (!is_float(t))
-    return refuse(fmt::format("'**' of {} with this exponent is not built yet", dtype_name(t)));
+  if (t == DType::Bool) return refuse("bools have no powers");
+  if (!is_float(t)) return integer_power(to(x, t), to(y, t));
   const UOp exponent = to(y, t), base = to(x, t);
   if (exponent.is_const() && exponent.fval() == 0.5) return sqrt(base);
   if (exponent.is_const() && exponent.fval() == -0.5) return rsqrt(base);

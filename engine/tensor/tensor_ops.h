@@ -28,8 +28,8 @@ class TensorOps {
   UOp sub(UOp a, UOp b);
   UOp mul(UOp a, UOp b);
   UOp div(UOp a, UOp b);             // integers give f32
-  UOp floordiv(UOp a, UOp b);        // integers
-  UOp mod(UOp a, UOp b);             // integers; the sign of b
+  UOp floordiv(UOp a, UOp b);        // rounds down; of floats a whole float
+  UOp mod(UOp a, UOp b);             // what floordiv leaves: the sign of b
   UOp bitwise(Op op, UOp a, UOp b);  // AND, OR, XOR of integers or bools
   UOp invert(UOp a);
   UOp neg(UOp a);
@@ -43,7 +43,7 @@ class TensorOps {
   UOp where(UOp c, UOp a, UOp b);
   UOp clamp(UOp x, std::optional<UOp> lo, std::optional<UOp> hi);
   UOp cast(UOp x, DType t);
-  UOp bitcast(UOp x, DType t);  // of equal width
+  UOp bitcast(UOp x, DType t);  // the last dim grows or shrinks with the width, low parts first
   UOp relu(UOp x);
   UOp abs(UOp x);
   UOp sign(UOp x);
@@ -67,8 +67,8 @@ class TensorOps {
   UOp floor(UOp x);
   UOp ceil(UOp x);
   UOp trunc(UOp x);
-  UOp round(UOp x);  // half to even
-  UOp pow(UOp x, UOp y);
+  UOp round(UOp x);       // half to even
+  UOp pow(UOp x, UOp y);  // integers: modulo 2^bits; to a negative power 0 unless |x| is 1
 
   // Movement (movement.cpp). Axes may be negative.
   UOp reshape(UOp x, Ints shape);  // one dim may be -1
@@ -116,6 +116,42 @@ class TensorOps {
   UOp attention(UOp q, UOp k, UOp v, bool causal, std::optional<UOp> mask,
                 std::optional<double> scale);
 
+  // Windows (windows.cpp): PyTorch's NCHW layouts; pairs are (height, width). Kernels of a
+  // convolution are [out, in/groups, kh, kw], of a transposed one [in, out/groups, kh, kw].
+  struct Pair {
+    int64_t h = 1, w = 1;
+  };
+  struct Conv {
+    Pair stride{1, 1}, padding{0, 0}, dilation{1, 1}, output_padding{0, 0};
+    int64_t groups = 1;
+  };
+  struct Pool {
+    Pair kernel, stride, padding{0, 0};
+    bool ceil = false, count_include_pad = true;
+  };
+  UOp conv2d(UOp x, UOp w, std::optional<UOp> bias, const Conv& c);
+  UOp conv_transpose2d(UOp x, UOp w, std::optional<UOp> bias, const Conv& c);
+  UOp max_pool2d(UOp x, const Pool& p);
+  UOp avg_pool2d(UOp x, const Pool& p);
+  /// [.., n, ..] to [.., out, .., kernel]: element (o, k) is x[o * stride + k * dilation].
+  UOp windows(UOp x, size_t axis, int64_t kernel, int64_t stride, int64_t dilation);
+
+  // Positions (positions.cpp). What an index out of range selects is 0.
+  UOp arange(int64_t start, int64_t stop, int64_t step);  // i32; i64 where that does not hold it
+  UOp arange(double start, double stop, double step);     // f32
+  UOp argmax(UOp x, int64_t axis, bool keepdims);         // first of equals, NaN before all: i32
+  UOp argmin(UOp x, int64_t axis, bool keepdims);
+  UOp cumsum(UOp x, int64_t axis);
+  UOp cumprod(UOp x, int64_t axis);
+  UOp gather(UOp x, UOp index, int64_t axis);  // of x's rank: index replaces the axis's position
+  UOp take(UOp x, UOp index, int64_t axis);    // index's shape replaces the axis
+  UOp embedding(UOp weight, UOp index);
+  UOp one_hot(UOp index, int64_t n);  // i32, a new last axis
+  /// x[:, index...]: the dims from `axis` on, one for each index, become the indices' joint shape;
+  /// negative indices count from the end.
+  UOp take_joint(UOp x, const std::vector<UOp>& index, size_t axis);
+  UOp rand(const Ints& shape, int64_t seed);  // f32 in [0, 1)
+
   /// The type a value of weak type is stored as; other types are themselves.
   static DType concrete(DType t);
 
@@ -136,6 +172,15 @@ class TensorOps {
   UOp along(UOp x, UOp parameter, const Axes& axes);
   UOp polynomial(UOp x, std::span<const double> coefficients);
   UOp power_by_squaring(UOp x, int64_t n);
+  UOp integer_power(UOp x, UOp n);
+  std::pair<UOp, UOp> float_division(UOp a, UOp b);  // quotient rounded down, and the rest
+  UOp move_axis(UOp x, size_t from, size_t to);
+  UOp scan(Op op, UOp x);  // along the last axis
+  UOp scan_axis(Op op, UOp x, int64_t axis);
+  UOp select(UOp x, UOp index);  // sum over j of x[j, ...] where index == j; shapes broadcast
+  std::optional<size_t> axis_of(UOp x, int64_t axis);
+  UOp with_bias(UOp r, std::optional<UOp> bias, DType t);
+  UOp pooled(UOp x, const Pool& p, UOp value, bool count_padding, Ints* reach);
 
   std::string error_;
 };
