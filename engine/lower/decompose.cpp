@@ -16,6 +16,7 @@ int log2_exact(UOp u) {
   return __builtin_ctzll(static_cast<uint64_t>(u.ival()));
 }
 UOp f(double v, UOp like) { return fconst(v, like.dtype()); }
+UOp as_int(UOp x, DType t) { return make(Op::CAST, t, {x}); }
 UOp bits(UOp x, DType t) { return make(Op::BITCAST, t, {x}); }
 
 UOp floor_division(UOp a, UOp b) {

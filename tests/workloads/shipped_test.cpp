@@ -1,0 +1,78 @@
+// The shipped workload files: every instance builds and falls into kernels that hold together.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "engine/ir/arena.h"
+#include "engine/rangeify/rangeify.h"
+#include "engine/rules/verify.h"
+#include "workloads/builder.h"
+
+namespace beamline::workloads {
+namespace {
+
+std::vector<Instance> instances_of(const std::filesystem::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const LoadedFile f = parse_workload_file(path.string(), text.str());
+  std::vector<WorkloadError> errors = f.errors;
+  std::vector<Instance> out;
+  for (const WorkloadDef& def : f.workloads)
+    for (Instance& in : expand(def, {}, errors)) out.push_back(std::move(in));
+  for (const WorkloadError& e : errors) ADD_FAILURE() << to_string(e);
+  return out;
+}
+
+TEST(Shipped, EveryInstanceFallsIntoSoundKernels) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(BEAMLINE_SOURCE_DIR "/workloads"))
+    if (entry.path().extension() == ".toml") files.insert(entry.path().filename().string());
+  for (const char* file : {"quickstart.toml", "gemm.toml", "conv.toml", "reduce.toml",
+                           "elementwise.toml", "attention.toml", "resnet50.toml", "bert_base.toml",
+                           "llama_7b_decode.toml", "deepbench.toml"})
+    EXPECT_TRUE(files.contains(file)) << file;
+  for (const std::string& file : files) {
+    for (const Instance& in : instances_of(BEAMLINE_SOURCE_DIR "/workloads/" + file)) {
+      SCOPED_TRACE(file + ": " + in.name);
+      Arena arena;
+      const Arena::Scope scope(arena);
+      const auto built = build(in);
+      if (const auto* errors = std::get_if<std::vector<WorkloadError>>(&built)) {
+        ADD_FAILURE() << to_string(errors->at(0));
+        continue;
+      }
+      const KernelGraph g = make_kernels(std::get<TensorGraph>(built).sink);
+      EXPECT_FALSE(g.kernels.empty());
+      for (const KernelAst& k : g.kernels)  // level 2: every access is within its buffer
+        if (const auto error = verify(k.ast, Stage::Kernel, 2)) ADD_FAILURE() << *error;
+    }
+  }
+}
+
+TEST(Shipped, NamesDoNotMatterToKeysButTypesAndSizesDo) {
+  const auto keys = [](const std::string& inputs, const std::string& compute) {
+    const LoadedFile f =
+        parse_workload_file("w.toml", "[[workload]]\nname = \"w\"\ninputs = { " + inputs +
+                                          " }\ncompute = \"" + compute + "\"\n");
+    std::vector<WorkloadError> errors;
+    Arena arena;
+    const Arena::Scope scope(arena);
+    const auto built = build(expand(f.workloads.at(0), {}, errors).at(0));
+    std::vector<std::string> out;
+    for (const KernelAst& k : make_kernels(std::get<TensorGraph>(built).sink).kernels)
+      out.push_back(k.key);
+    return out;
+  };
+  const auto base = keys("a = \"f32[8, 16]\", b = \"f32[16, 4]\"", "return a @ b");
+  EXPECT_EQ(base, keys("y = \"f32[16, 4]\", x = \"f32[8, 16]\"", "return matmul(x, y)"));
+  EXPECT_NE(base, keys("a = \"f16[8, 16]\", b = \"f16[16, 4]\"", "return a @ b"));
+  EXPECT_NE(base, keys("a = \"f32[16, 8]\", b = \"f32[16, 4]\"", "return transpose(a) @ b"));
+  EXPECT_NE(base, keys("a = \"f32[9, 16]\", b = \"f32[16, 4]\"", "return a @ b"));
+  EXPECT_NE(base, keys("a = \"f32[8, 32]\", b = \"f32[16, 4]\"", "return a[:, ::2] @ b"));
+}
+
+}  // namespace
+}  // namespace beamline::workloads
