@@ -132,6 +132,7 @@ bool lossless(DType from, DType to) {
 
 double round_to(DType t, double v) {
   if (t == DType::F32) return static_cast<double>(static_cast<float>(v));
+  if (t == DType::Fp8e4m3 && std::isinf(v)) return std::numeric_limits<double>::quiet_NaN();
   if (!is_float(t) || t == DType::F64 || t == DType::WeakFloat || !std::isfinite(v) || v == 0)
     return v;
   const FloatFormat f = format(t);

@@ -165,6 +165,7 @@ UOp reduce(Op op, UOp value, std::span<const UOp> ranges, size_t leading_dims) {
               static_cast<int64_t>(leading_dims) << 8 | static_cast<int64_t>(op));
 }
 UOp reduce_identity(Op op, DType t) {
+  if (op == Op::MAX && t == DType::Fp8e4m3) return fconst(-448, t);  // it has no infinities
   if (op == Op::MAX) return is_float(t) ? fconst(-INFINITY, t) : iconst(dtype_min(t), t);
   const int v = op == Op::MUL;
   return is_float(t) ? fconst(v, t) : iconst(v, t);

@@ -167,7 +167,7 @@ UOp through_f32(UOp u, UOp (*g)(UOp)) {
 
 // clang-format off
 constexpr RuleOf<void> table[] = {
-    rule("lower-small-float", node(ops::alu | Op::CAST).tail().as("u"), [](Cap<"u"> u) { return lower_small_float(u); }),
+    rule("lower-small-float", node(ops::alu | Op::CAST | Op::REDUCE).tail().as("u"), [](Cap<"u"> u) { return lower_small_float(u); }),
     rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, sin_of); }),
     rule("lower-threefry",   node(Op::THREEFRY, x, y),     [](X a, Y b)  { return threefry_of(a, b); }),
     rule("lower-floordiv",   node(Op::FLOORDIV, x, y),     [](X a, Y b)  { return floor_division(a, b); }),

@@ -147,6 +147,15 @@ class Expander {
 
   UOp instance(UOp u, std::span<const UOp> src) const {
     if (u.op() == Op::INDEX) return address(u, src[0], src[1]);
+    // One address under a gate of lanes: each lane asks for itself.
+    if (u.op() == Op::LOAD && src.size() == 3 && src[0].op() == Op::INDEX &&
+        src[0].shape().empty() && !src[2].shape().empty()) {
+      const auto n = static_cast<size_t>(src[2].shape()[0]);
+      const UOp each_lane = stack(std::vector<UOp>(n, src[0].src(1)));
+      return rebuild(
+          u, std::vector<UOp>{make(Op::INDEX, src[0].dtype(), {src[0].src(0), each_lane}), src[1],
+                              src[2]});
+    }
     return src.size() == u.nsrc() && std::ranges::equal(src, u.srcs()) ? u : rebuild(u, src);
   }
 

@@ -54,7 +54,7 @@ UOp f32_to_fp8(UOp x, DType t, int mantissa, int bias, int largest, int beyond, 
   // Adding a power of two whose last place is the smallest denormal rounds to a multiple of it.
   const double magic = std::ldexp(1.0, 23 + 1 - bias - mantissa);
   const UOp tiny = bits(float_of(a) + fconst(magic, DType::F32), DType::U32) -
-                   bits(fconst(magic, DType::F32), DType::U32);
+                   u32(static_cast<int64_t>(float_to_bits(DType::F32, magic)));
   const UOp is_tiny = a < u32(int64_t{127 + 1 - bias} << 23);
   const UOp finite = where(is_tiny, tiny, normal);
   const UOp capped = where(u32(largest) < finite, u32(beyond), finite);
@@ -102,6 +102,8 @@ UOp lower_small_float(UOp u) {
   if (u.op() == Op::CAST && u.src(0).is_const())
     return is_float(u.dtype()) ? fconst(u.src(0).number(), u.dtype()) : UOp{};
   if (u.op() == Op::CAST) return lower_cast(u.src(0), u.dtype());
+  if (u.op() == Op::REDUCE && is_storage_float(u.dtype()))  // of lanes
+    return to(make(Op::REDUCE, DType::F32, {to(u.src(0), DType::F32)}, u.node()->val), u.dtype());
   if (!ops::alu.has(u.op()) || u.op() == Op::WHERE) return {};
   bool any = false;
   std::vector<UOp> src;

@@ -8,6 +8,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ir/print.h"
+#include "engine/rangeify/collapse.h"
 #include "engine/rangeify/movement.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/split_reduction.h"
@@ -166,8 +167,8 @@ class Rangeifier {
     return done.at(value);
   }
 
-  // Recomputing is cheaper than storing: few buffers are read, and no reduction over memory is
-  // repeated.
+  // Recomputing is cheaper than storing: few buffers are read, and no reduction is repeated but one
+  // that needs no loop.
   bool removable(UOp s) {
     if (forced(s)) return false;
     const auto it = removable_.find(s);
@@ -182,9 +183,14 @@ class Rangeifier {
       for (size_t i = 0; !under && i < u.nsrc(); i++)
         under = u.op() != Op::STAGE && reducing.contains(u.src(i));
       if (under) reducing.insert(u);
-      reduce_reads |= under && u.op() == Op::REDUCE;
+      if (u.op() == Op::REDUCE) reduce_reads = reduce_reads || under || needs_loop(u);
     }
     return removable_[s] = !reduce_reads && buffers.size() <= max_recomputed_buffers;
+  }
+  static bool needs_loop(UOp reduction) {
+    for (UOp u : toposort(collapse_reductions(simplify(reduction))))
+      if (u.op() == Op::REDUCE) return true;
+    return false;
   }
   bool forced(UOp s) const {
     if (s.op() == Op::CONTIGUOUS) return true;

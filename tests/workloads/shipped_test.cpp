@@ -67,7 +67,7 @@ TEST(Shipped, NamesDoNotMatterToKeysButTypesAndSizesDo) {
     return out;
   };
   const auto base = keys("a = \"f32[8, 16]\", b = \"f32[16, 4]\"", "return a @ b");
-  EXPECT_EQ(base, keys("y = \"f32[16, 4]\", x = \"f32[8, 16]\"", "return matmul(x, y)"));
+  EXPECT_EQ(base, keys("x = \"f32[8, 16]\", y = \"f32[16, 4]\"", "z = matmul(x, y)\\nreturn z"));
   EXPECT_NE(base, keys("a = \"f16[8, 16]\", b = \"f16[16, 4]\"", "return a @ b"));
   EXPECT_NE(base, keys("a = \"f32[16, 8]\", b = \"f32[16, 4]\"", "return transpose(a) @ b"));
   EXPECT_NE(base, keys("a = \"f32[9, 16]\", b = \"f32[16, 4]\"", "return a @ b"));
