@@ -1,0 +1,102 @@
+// Random programs of the language give the evaluator's values through the interpreter of kernels
+// and through machine code. BEAMLINE_FUZZ_SEED and BEAMLINE_FUZZ_COUNT choose other programs; a
+// failure prints the seed that makes it alone, and the smallest program found that still fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/programs/generator.h"
+#include "tests/programs/machine.h"
+
+namespace beamline::fuzz {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t programs = 150;  // the build with checks takes as long for these
+#else
+constexpr uint64_t programs = 2000;
+#endif
+constexpr size_t least_uses = 20, median_ops = 12;
+
+uint64_t setting(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Every use of a function, an operator or an index, by name.
+std::vector<std::string> ops_of(const Program& p) {
+  std::vector<std::string> out;
+  const auto parsed = workloads::parse_program(workloads::SourceText(p.text()));
+  for (const workloads::Expr& e : parsed.program.exprs) {
+    using Kind = workloads::ExprKind;
+    if (e.kind == Kind::Call) out.push_back(e.text);
+    if (e.kind == Kind::Unary) out.push_back(fmt::format("unary {}", operator_text(e.op)));
+    if (e.kind == Kind::Binary) out.emplace_back(operator_text(e.op));
+    if (e.kind == Kind::Subscript) out.emplace_back("x[...]");
+  }
+  return out;
+}
+std::vector<std::string> language() {
+  std::vector<std::string> all = workloads::function_names();
+  for (const char* op : {"+", "-",  "*", "/",  "//", "%", "**", "@",       "==",      "!=",
+                         "<", "<=", ">", ">=", "&",  "|", "^",  "unary -", "unary ~", "x[...]"})
+    all.emplace_back(op);
+  return all;
+}
+
+TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
+  const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
+  const uint64_t count = setting("BEAMLINE_FUZZ_COUNT", programs);
+  std::map<std::string, size_t> uses;  // programs with it
+  std::vector<size_t> lengths;
+  std::set<size_t> ranks;
+  size_t odd = 0, ones = 0, empty = 0;
+  RunFacts run;
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    const Program p = Generator(seed).program();
+    const std::vector<std::string> ops = ops_of(p);
+    lengths.push_back(ops.size());
+    for (const std::string& op : std::set(ops.begin(), ops.end())) uses[op]++;
+    for (const Input& in : p.inputs) {
+      ranks.insert(in.value.shape.size());
+      for (int64_t d : in.value.shape) odd += d > 1 && d % 2 != 0, ones += d == 1, empty += d == 0;
+    }
+    const bool heuristic = seed % 4 == 0;
+    if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
+    const auto why = disagreement(p, heuristic, &run);
+    if (!why) continue;
+    const auto kind = [](const std::string& s) { return s.substr(0, s.find_first_of(": ")); };
+    const Program small = shrink(p, [&](const Program& q) {
+      const auto w = disagreement(q, heuristic);
+      return w && kind(*w) == kind(*why);
+    });
+    ADD_FAILURE() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1"
+                  << (heuristic ? " (with the heuristic's opts)\n" : "\n") << small.header()
+                  << small.text() << disagreement(small, heuristic).value_or("");
+    if (testing::Test::HasFailure() && count > 1 && !std::getenv("BEAMLINE_FUZZ_GO_ON")) return;
+  }
+  std::ranges::sort(lengths);
+  const size_t median = lengths[lengths.size() / 2];
+  fmt::print(
+      "{} programs, median {} ops (least {}, most {}), {} kernels, {} accesses not proved in "
+      "bounds\n",
+      count, median, lengths.front(), lengths.back(), run.kernels, run.unproved);
+  fmt::print("input dims: {} odd, {} of one, {} of zero\n", odd, ones, empty);
+  for (const std::string& op : language()) fmt::print("  {} {}\n", uses[op], op);
+  if (count < programs) return;
+  EXPECT_GE(median, median_ops);
+  EXPECT_GT(odd, count);
+  EXPECT_GT(ones, count / 10);
+  EXPECT_GT(empty, 0U);
+  EXPECT_EQ(ranks.size(), 5U);
+  if (count < 1000) return;
+  for (const std::string& op : language()) EXPECT_GE(uses[op], least_uses) << op;
+}
+
+}  // namespace
+}  // namespace beamline::fuzz
