@@ -5,6 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/rangeify/collapse.h"
 #include "engine/rewrite/rewriter.h"
+#include "engine/rules/linear.h"
 #include "engine/rules/rules.h"
 
 namespace beamline {
@@ -16,8 +17,35 @@ size_t count_divisions(UOp root) {
   return n;
 }
 
+// True when merging surely adds a division: some index moves by other than n steps of inner for one
+// of outer, and is a plain sum in both.
+bool surely_divides(UOp kernel, UOp outer, UOp inner, int64_t n) {
+  for (UOp u : toposort(kernel)) {
+    if (u.dtype() == DType::WeakInt || u.op() == Op::STACK || u.op() == Op::PARAM) continue;
+    for (UOp s : u.srcs()) {
+      if (s.dtype() != DType::WeakInt || u.op() == Op::END || u.op() == Op::REDUCE) continue;
+      if (s.op() == Op::WHERE && s.src(2).is_invalid()) s = s.src(1);
+      if (!s.has_range(outer) && !s.has_range(inner)) continue;
+      const auto sum = linear(s);
+      if (!sum) continue;
+      int64_t a = 0, b = 0;
+      bool plain = true;
+      for (const Term& t : sum->terms) {
+        if (t.base == outer)
+          a = t.coef;
+        else if (t.base == inner)
+          b = t.coef;
+        else
+          plain &= !t.base.has_range(outer) && !t.base.has_range(inner);
+      }
+      if (plain && static_cast<Wide>(a) != static_cast<Wide>(b) * n) return true;
+    }
+  }
+  return false;
+}
+
 // outer and inner become one range over both, if the index math does not get worse.
-UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
+UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id, size_t divisions) {
   if (outer.op() != Op::RANGE || inner.op() != Op::RANGE || outer.axis_type() != inner.axis_type())
     return {};
   if (!outer.src(0).is_const() || !inner.src(0).is_const()) return {};
@@ -28,6 +56,7 @@ UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
     if (a != b || (a && u != ender && u.op() != ender.op())) return {};
   }
   const int64_t n = inner.src(0).ival();
+  if (divisions == 0 && surely_divides(kernel, outer, inner, n)) return {};
   const UOp merged = range(outer.src(0).ival() * n, id, outer.axis_type());
   // In the ender's own range list the pair becomes the one range; elsewhere its quotient and
   // remainder.
@@ -45,7 +74,7 @@ UOp try_merge(UOp kernel, UOp ender, UOp outer, UOp inner, int64_t id) {
     done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
   }
   const UOp result = simplify(done.at(out));
-  return count_divisions(result) <= count_divisions(kernel) ? result : UOp{};
+  return count_divisions(result) <= divisions ? result : UOp{};
 }
 
 UOp merge_ranges(UOp kernel) {
@@ -54,6 +83,7 @@ UOp merge_ranges(UOp kernel) {
     if (u.op() == Op::RANGE) next_id = std::max(next_id, u.range_id() + 1);
   for (bool changed = true; changed;) {
     changed = false;
+    const size_t divisions = count_divisions(kernel);
     for (UOp u : toposort(kernel)) {
       if (u.op() != Op::END && u.op() != Op::REDUCE) continue;
       for (size_t i = 1; i < u.nsrc() && !changed; i++)
@@ -61,7 +91,7 @@ UOp merge_ranges(UOp kernel) {
           const bool adjacent =
               u.op() == Op::END ? j == i + 1 : j != i;  // a reduction has no order
           if (!adjacent) continue;
-          if (const UOp m = try_merge(kernel, u, u.src(i), u.src(j), next_id)) {
+          if (const UOp m = try_merge(kernel, u, u.src(i), u.src(j), next_id, divisions)) {
             kernel = m, next_id++, changed = true;
           }
         }

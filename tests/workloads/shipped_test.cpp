@@ -9,6 +9,7 @@
 #include "engine/ir/arena.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/rules/verify.h"
+#include "test_paths.h"
 #include "workloads/builder.h"
 
 namespace beamline::workloads {
