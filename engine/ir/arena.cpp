@@ -1,6 +1,7 @@
 #include "engine/ir/arena.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include <fmt/format.h>
@@ -11,16 +12,48 @@
 namespace beamline {
 namespace {
 
-uint64_t mix(uint64_t h, uint64_t v) {
+constexpr uint64_t mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
   h *= 0xff51afd7ed558ccdull;
   return h ^ (h >> 32);
 }
+constexpr uint64_t hash_text(std::string_view s) {
+  uint64_t h = s.size();
+  for (char c : s) h = mix(h, static_cast<unsigned char>(c));
+  return h;
+}
+// Names, not ordinals: the hash orders structures, and what it orders may reach text.
+constexpr auto op_hashes = [] {
+  std::array<uint64_t, op_count> h{};
+  for (size_t i = 0; i < op_count; i++) h[i] = hash_text(op_names[i]);
+  return h;
+}();
+constexpr std::array<std::string_view, dtype_count> dtype_texts = {
+#define X(name, text, bytes, kind) text,
+    BEAMLINE_FOR_EACH_DTYPE(X)
+#undef X
+};
+constexpr auto dtype_hashes = [] {
+  std::array<uint64_t, dtype_count> h{};
+  for (size_t i = 0; i < dtype_count; i++) h[i] = hash_text(dtype_texts[i]);
+  return h;
+}();
 
-bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
-          const Extra* ext) {
-  if (n->hash != h || n->op != op || n->dtype != t || n->val != val || n->ext != ext ||
-      n->nsrc != src.size())
+// What a node has of its own. A RANGE's and a REDUCE's value hold an enum: by name, too.
+uint64_t local_hash(Op op, DType t, int64_t val, const Extra* ext) {
+  uint64_t h = op_hashes[static_cast<size_t>(op)] ^ (dtype_hashes[static_cast<size_t>(t)] << 1);
+  if (op == Op::RANGE)
+    h = mix(mix(h, static_cast<uint64_t>(val >> 8)),
+            hash_text(axis_type_name(static_cast<AxisType>(val & 255))));
+  else if (op == Op::REDUCE)
+    h = mix(mix(h, static_cast<uint64_t>(val >> 8)), op_hashes[static_cast<size_t>(val & 255)]);
+  else
+    h = mix(h, static_cast<uint64_t>(val));
+  return ext ? mix(h, static_cast<const InternedExtra*>(ext)->hash) : h;
+}
+
+bool same(const Node* n, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+  if (n->op != op || n->dtype != t || n->val != val || n->ext != ext || n->nsrc != src.size())
     return false;
   for (size_t i = 0; i < src.size(); i++)
     if (n->src[i] != src[i].node()) return false;  // identity of operands, never their hashes
@@ -30,12 +63,12 @@ bool same(const Node* n, uint64_t h, Op op, DType t, std::span<const UOp> src, i
 }  // namespace
 
 Arena::Arena(const Arena* base)
-    : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10, nullptr) {
+    : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10) {
   CHECK(base == nullptr || base->frozen_);
 }
 
 void Arena::reset() {
-  std::fill(table_.begin(), table_.end(), nullptr);
+  std::fill(table_.begin(), table_.end(), Slot{0, nullptr});
   count_ = bytes_ = used_ = left_ = 0;
   next_id_ = base_ ? base_->next_id_ : 0;
   extras_.clear();
@@ -48,9 +81,7 @@ UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const
     swapped[0] = src[1], swapped[1] = src[0];
     src = swapped;
   }
-  uint64_t h = mix(static_cast<uint64_t>(op) * 64 + static_cast<uint64_t>(dtype),
-                   static_cast<uint64_t>(val));
-  if (ext) h = mix(h, reinterpret_cast<uintptr_t>(ext) >> 4);
+  uint64_t h = local_hash(op, dtype, val, ext);
   for (UOp s : src) h = mix(h, s.node()->hash);
   for (const Arena* a = base_; a; a = a->base_)
     if (const Node* n = a->find(h, op, dtype, src, val, ext)) return UOp(n);
@@ -65,28 +96,35 @@ UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const
   n->op = op, n->dtype = dtype, n->addrspace = d.addrspace, n->shaped = d.shaped;
   n->nsrc = static_cast<uint16_t>(src.size());
   CHECK(src.size() < 65536);
-  n->ndim = static_cast<uint16_t>(d.shape.size());
+  n->ndim = d.shared_shape ? d.shared_shape->ndim : static_cast<uint16_t>(d.shape.size());
   n->id = next_id_++;
   n->val = val, n->ext = ext, n->hash = h, n->vmin = d.vmin, n->vmax = d.vmax;
+  uint64_t bools = dtype == DType::Bool && op != Op::CONST ? UOp::bool_bit(h) : 0;
   for (size_t i = 0; i < src.size(); i++) {
     const_cast<const Node**>(n->src)[i] = src[i].node();
     n->src_ops = n->src_ops | src[i].op();
+    bools |= src[i].node()->bools;
   }
-  n->shape = nullptr;
+  n->bools = bools;
+  n->shape = d.shared_shape ? d.shared_shape->shape : nullptr;
   if (!d.shape.empty()) {
     auto* shape = static_cast<int64_t*>(allocate(d.shape.size() * sizeof(int64_t)));
     std::copy(d.shape.begin(), d.shape.end(), shape);
     n->shape = shape;
   }
-  if (op == Op::RANGE) d.ranges.push_back(n);
-  n->nrange = static_cast<uint32_t>(d.ranges.size());
-  n->ranges = nullptr;
-  for (UOp s : src)  // most nodes have the ranges of an operand: share them
-    if (std::ranges::equal(s.ranges(), d.ranges)) n->ranges = s.ranges().data();
-  if (!n->ranges && !d.ranges.empty()) {
-    auto* r = static_cast<const Node**>(allocate(d.ranges.size() * sizeof(const Node*)));
-    std::copy(d.ranges.begin(), d.ranges.end(), r);
-    n->ranges = r;
+  if (d.shared_ranges) {
+    n->nrange = d.shared_ranges->nrange, n->ranges = d.shared_ranges->ranges;
+  } else {
+    if (op == Op::RANGE) d.ranges.push_back(n);
+    n->nrange = static_cast<uint32_t>(d.ranges.size());
+    n->ranges = nullptr;
+    for (UOp s : src)  // the same as an operand's: share them
+      if (std::ranges::equal(s.ranges(), d.ranges)) n->ranges = s.ranges().data();
+    if (!n->ranges && !d.ranges.empty()) {
+      auto* r = static_cast<const Node**>(allocate(d.ranges.size() * sizeof(const Node*)));
+      std::copy(d.ranges.begin(), d.ranges.end(), r);
+      n->ranges = r;
+    }
   }
   put(n);
   count_++;
@@ -98,7 +136,7 @@ const Extra* Arena::intern(Extra e) {
   for (const Arena* a = this; a; a = a->base_)
     if (const Extra* x = a->find_extra(key)) return x;
   CHECK(!frozen_);
-  extra_store_.push_back(std::move(e));
+  extra_store_.emplace_back(std::move(e), key, hash_text(key));
   extras_.emplace(key, &extra_store_.back());
   return &extra_store_.back();
 }
@@ -110,21 +148,25 @@ const Extra* Arena::find_extra(const std::string& key) const {
 const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
                         const Extra* ext) const {
   for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
-    const Node* n = table_[i];
-    if (!n) return nullptr;
-    if (same(n, h, op, t, src, val, ext)) return n;
+    const Slot& s = table_[i];
+    if (!s.node) return nullptr;
+    if (s.hash == h && same(s.node, op, t, src, val, ext)) return s.node;
   }
 }
 void Arena::put(const Node* n) {
   size_t i = n->hash & (table_.size() - 1);
-  while (table_[i]) i = (i + 1) & (table_.size() - 1);
-  table_[i] = n;
+  while (table_[i].node) i = (i + 1) & (table_.size() - 1);
+  table_[i] = {n->hash, n};
 }
 void Arena::grow() {
-  std::vector<const Node*> old(table_.size() * 2, nullptr);
+  std::vector<Slot> old(table_.size() * 2);
   old.swap(table_);
-  for (const Node* n : old)
-    if (n) put(n);
+  for (const Slot& s : old) {
+    if (!s.node) continue;
+    size_t i = s.hash & (table_.size() - 1);
+    while (table_[i].node) i = (i + 1) & (table_.size() - 1);
+    table_[i] = s;
+  }
 }
 void* Arena::allocate(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};

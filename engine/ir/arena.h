@@ -45,6 +45,10 @@ class Arena {
 
  private:
   friend struct NodeBuilder;
+  struct Slot {
+    uint64_t hash;
+    const Node* node;  // null: free
+  };
   const Node* find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
                    const Extra* ext) const;
   const Extra* find_extra(const std::string& key) const;
@@ -56,7 +60,7 @@ class Arena {
   const Arena* base_;
   uint32_t next_id_;
   bool frozen_ = false;
-  std::vector<const Node*> table_;
+  std::vector<Slot> table_;
   size_t count_ = 0, bytes_ = 0;
   struct Block {
     std::unique_ptr<std::byte[]> memory;
@@ -66,7 +70,7 @@ class Arena {
   size_t used_ = 0, left_ = 0;
   std::byte* ptr_ = nullptr;
   std::unordered_map<std::string, const Extra*> extras_;
-  std::deque<Extra> extra_store_;
+  std::deque<InternedExtra> extra_store_;
   static inline thread_local Arena* tls_ = nullptr;
 };
 

@@ -177,7 +177,6 @@ bool const_dims(UOp u, Ints& out) {
   for (size_t i = 0; i < u.nsrc(); i++) out.push_back(u.src(i).vmax());
   return true;
 }
-Ints to_ints(std::span<const int64_t> s) { return Ints(s.begin(), s.end()); }
 // Number of elements; -1 for a dim below zero or more elements than 63 bits count.
 int64_t product(std::span<const int64_t> s) {
   int64_t p = 1;
@@ -198,8 +197,17 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
     if (src.size() != arity)
       return fail(fmt::format("needs {} operands, has {}", arity, src.size()));
     d.shaped = true;
+    bool alike = true;  // scalars, and others that all have one shape
     for (UOp s : src) {
       if (!s.has_shape()) return fail(fmt::format("operand {} has no value", op_name(s.op())));
+      if (s.shape().empty()) continue;
+      if (!d.shared_shape) d.shared_shape = s.node();
+      alike &= s.shape().data() == d.shared_shape->shape ||
+               std::ranges::equal(s.shape(), UOp(d.shared_shape).shape());
+    }
+    if (alike) return;
+    d.shared_shape = nullptr;
+    for (UOp s : src) {
       Ints next;
       if (!broadcast_shapes(d.shape, s.shape(), next))
         return fail(fmt::format("shapes ({}) and ({}) do not broadcast", fmt::join(d.shape, ","),
@@ -263,7 +271,7 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
     case Op::GETADDR:
       if (!need(1)) return;
       d.shaped = src[0].has_shape();
-      d.shape = to_ints(src[0].shape());
+      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
       return;
     case Op::RESHAPE:
       if (!need(2)) return;
@@ -315,6 +323,19 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
 void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
   const bool ends = op == Op::REDUCE || op == Op::END || op == Op::STAGE;
   const size_t opened = ends ? std::min<size_t>(1, src.size()) : src.size();
+  if (!ends && op != Op::RANGE && !src.empty()) {  // most nodes: all of them in one operand
+    const Node* widest = src[0].node();
+    for (UOp s : src)
+      if (s.ranges().size() > widest->nrange) widest = s.node();
+    const bool all = std::ranges::all_of(src, [&](UOp s) {
+      return s.ranges().empty() || s.ranges().data() == widest->ranges ||
+             std::ranges::includes(UOp(widest).ranges(), s.ranges(), {}, &Node::id, &Node::id);
+    });
+    if (all) {
+      d.shared_ranges = widest;
+      return;
+    }
+  }
   auto& out = d.ranges;
   const auto less = [](const Node* a, const Node* b) { return a->id < b->id; };
   std::vector<const Node*> merged;

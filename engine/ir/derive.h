@@ -11,10 +11,13 @@ namespace beamline {
 struct Derived {
   bool shaped = false;
   Ints shape;
+  const Node* shared_shape =
+      nullptr;  // an operand that has exactly this shape, then `shape` is empty
   int64_t vmin = 0, vmax = 0;
   AddrSpace addrspace = AddrSpace::None;
-  std::vector<const Node*> ranges;  // by id
-  std::string error;                // empty when the combination is well formed
+  std::vector<const Node*> ranges;      // by id
+  const Node* shared_ranges = nullptr;  // an operand that has exactly these ranges; else null
+  std::string error;                    // empty when the combination is well formed
 };
 
 /// Derives everything for a node that is about to be created. Bounds use 128-bit arithmetic; what

@@ -13,10 +13,9 @@ namespace {
 struct Info {
   std::string_view name;
   int bytes;
-  char kind;
 };
 constexpr std::array<Info, dtype_count> infos = {{
-#define X(name, text, bytes, kind) {text, bytes, kind},
+#define X(name, text, bytes, kind) {text, bytes},
     BEAMLINE_FOR_EACH_DTYPE(X)
 #undef X
 }};
@@ -68,10 +67,6 @@ std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 int dtype_bytes(DType t) { return info(t).bytes; }
-bool is_int(DType t) { return info(t).kind == 'i' || info(t).kind == 'u'; }
-bool is_unsigned(DType t) { return info(t).kind == 'u'; }
-bool is_float(DType t) { return info(t).kind == 'f'; }
-bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFloat; }
 
 int64_t dtype_min(DType t) {
   if (t == DType::Bool || is_unsigned(t)) return 0;

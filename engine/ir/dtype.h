@@ -2,6 +2,7 @@
 // index math of no width yet; they never own storage. `invalid` is the type of the one poison
 // constant.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -32,10 +33,17 @@ std::string_view dtype_name(DType t);
 std::optional<DType> dtype_from_name(std::string_view name);
 /// Bytes of one element in memory; 0 for void and invalid.
 int dtype_bytes(DType t);
-bool is_int(DType t);       // signed and unsigned integers, weakint; not bool
-bool is_unsigned(DType t);  // u8..u64
-bool is_float(DType t);     // floats and weakfloat
-bool is_weak(DType t);
+inline constexpr std::array<char, dtype_count> dtype_kinds = {
+#define X(name, text, bytes, kind) kind,
+    BEAMLINE_FOR_EACH_DTYPE(X)
+#undef X
+};
+constexpr char dtype_kind(DType t) { return dtype_kinds[static_cast<size_t>(t)]; }
+/// Signed and unsigned integers, weakint; not bool.
+constexpr bool is_int(DType t) { return dtype_kind(t) == 'i' || dtype_kind(t) == 'u'; }
+constexpr bool is_unsigned(DType t) { return dtype_kind(t) == 'u'; }
+constexpr bool is_float(DType t) { return dtype_kind(t) == 'f'; }  // weakfloat too
+constexpr bool is_weak(DType t) { return t == DType::WeakInt || t == DType::WeakFloat; }
 /// Smallest and largest integer value of an integer or bool type, clipped to 64-bit signed.
 int64_t dtype_min(DType t);
 int64_t dtype_max(DType t);

@@ -91,6 +91,7 @@ std::string lines(std::span<const UOp> list, bool for_key) {
 
 }  // namespace
 
+std::string print_argument(UOp u) { return arg_text(u, false); }
 std::string print_uops(UOp root) { return "uop 1\n" + lines(toposort(root), false); }
 std::string print_linear(std::span<const UOp> list) { return "uop 1\n" + lines(list, false); }
 std::string kernel_key(UOp prepared) {

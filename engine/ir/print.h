@@ -9,6 +9,8 @@
 
 namespace beamline {
 
+/// The argument of a node as its line has it, without the brackets; empty where it has none.
+std::string print_argument(UOp u);
 /// "uop 1" and one line per node, sources first; the last line is the root.
 std::string print_uops(UOp root);
 /// The same for a linear list: nodes are numbered by their place; operands must come before their

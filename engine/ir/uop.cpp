@@ -27,6 +27,15 @@ std::optional<E> from_name(const std::array<std::string_view, N>& names, std::st
   return std::nullopt;
 }
 
+// The place of each op in the order of names.
+constexpr auto op_ranks = [] {
+  std::array<uint8_t, op_count> rank{};
+  for (size_t i = 0; i < op_count; i++)
+    for (size_t j = 0; j < op_count; j++) rank[i] += op_names[j] < op_names[i];
+  return rank;
+}();
+constexpr uint8_t op_rank(Op op) { return op_ranks[static_cast<size_t>(op)]; }
+
 // Positive zero and negative zero differ, all NaNs are one value.
 int64_t float_bits(double v) {
   return std::bit_cast<int64_t>(std::isnan(v) ? std::numeric_limits<double>::quiet_NaN() : v);
@@ -204,11 +213,15 @@ std::vector<UOp> toposort(UOp root) {
 }
 
 int compare_structure(UOp a, UOp b) {
-  // Interned nodes that differ have a first differing operand, so one downward path decides.
-  while (!(a == b)) {
+  // Interned nodes that differ have a first differing operand, so one downward path decides. It may
+  // be as long as the graph is deep: after some levels the hash, a function of the structure, does.
+  constexpr int levels = 32;
+  for (int level = 0; !(a == b); level++) {
     const Node *x = a.node(), *y = b.node();
+    if (level >= levels && x->hash != y->hash && a.is_const() == b.is_const())
+      return x->hash < y->hash ? -1 : 1;
     if (a.is_const() != b.is_const()) return a.is_const() ? 1 : -1;
-    if (x->op != y->op) return op_name(x->op).compare(op_name(y->op));
+    if (x->op != y->op) return op_rank(x->op) < op_rank(y->op) ? -1 : 1;
     if (x->dtype != y->dtype) return dtype_name(x->dtype).compare(dtype_name(y->dtype));
     if (x->val != y->val) {
       if (a.is_const() && is_float(x->dtype)) {  // NaN has no order but its bits
@@ -221,7 +234,10 @@ int compare_structure(UOp a, UOp b) {
     }
     if (x->ext != y->ext) {
       if (!x->ext || !y->ext) return x->ext ? 1 : -1;
-      if (const int c = extra_text(*x->ext).compare(extra_text(*y->ext)); c != 0) return c;
+      const auto text = [](const Node* n) -> const std::string& {
+        return static_cast<const InternedExtra*>(n->ext)->text;
+      };
+      if (const int c = text(x).compare(text(y)); c != 0) return c;
     }
     if (x->nsrc != y->nsrc) return x->nsrc < y->nsrc ? -1 : 1;
     size_t i = 0;

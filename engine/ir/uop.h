@@ -61,6 +61,13 @@ struct KernelInfo {
 };
 using Ints = std::vector<int64_t>;
 using Extra = std::variant<Ints, std::string, ParamArg, KernelInfo>;
+/// An Extra as an arena holds it; every `ext` of a node points to one.
+struct InternedExtra : Extra {
+  InternedExtra(Extra e, std::string t, uint64_t h)
+      : Extra(std::move(e)), text(std::move(t)), hash(h) {}
+  std::string text;  // extra_text; it orders extras
+  uint64_t hash;     // of the text
+};
 
 struct Node {
   Op op;
@@ -74,8 +81,9 @@ struct Node {
   int64_t
       val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and n
   const Extra* ext;
-  uint64_t hash;
+  uint64_t hash;  // of the structure below: free of addresses and of the enums' order
   OpSet src_ops;
+  uint64_t bools;      // Bloom filter of the bool nodes from here down, constants left out
   int64_t vmin, vmax;  // bounds of an integer or bool value, inclusive
   const int64_t* shape;
   const Node* const* ranges;  // open RANGE nodes, by id
@@ -101,6 +109,9 @@ class UOp {
   AddrSpace addrspace() const { return n_->addrspace; }
   std::span<const Node* const> ranges() const { return {n_->ranges, n_->nrange}; }
   bool has_range(UOp r) const;
+  /// False: the bool node b is surely neither u nor below it.
+  bool may_hold(UOp b) const { return (n_->bools & bool_bit(b.n_->hash)) != 0; }
+  static constexpr uint64_t bool_bit(uint64_t hash) { return uint64_t{1} << (hash >> 58); }
   const Node* node() const { return n_; }
 
   bool is_const() const { return n_->op == Op::CONST; }
@@ -171,7 +182,9 @@ UOp maximum(UOp a, UOp b);
 
 /// Two-visit post-order from the roots, sources first, in source order; iterative.
 std::vector<UOp> toposort(UOp root);
-/// A total, address-free order of structures: <0, 0, >0. Constants come last.
+/// A total, address-free order of structures: <0, 0, >0. Constants come last, then op and dtype by
+/// name, arg and operands decide; what is equal many levels down is told apart by its hash, so that
+/// building a graph takes linear time whatever its shape.
 int compare_structure(UOp a, UOp b);
 /// Dtype that `op` gives its operands; explicit ops (CONST, CAST, PARAM, ...) return `fallback`.
 DType derive_dtype(Op op, std::span<const UOp> src, DType fallback);

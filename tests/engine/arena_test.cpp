@@ -180,6 +180,42 @@ TEST(LongChain, OverflowsNoStack) {
   EXPECT_NE(compare_structure(s, again), 0);
 }
 
+// Both operands of every sum are deep and differ only far below: ordering them must not walk there.
+TEST(LongChain, DeepOperandsAreOrderedInConstantTime) {
+  constexpr int length = 1'000'000;
+  const auto build = [](int64_t first) {
+    UOp a = variable("x", 0, 0, DType::F32), b = fconst(static_cast<double>(first), DType::F32);
+    for (int i = 0; i < length; i++) {
+      const UOp next = alu(i % 3 == 0 ? Op::MUL : Op::ADD, {a, b});
+      a = b, b = next;
+    }
+    return b;
+  };
+  Arena arena;
+  Arena::Scope scope(arena);
+  const UOp u = build(2), v = build(3);
+  EXPECT_NE(compare_structure(u, v), 0);
+  EXPECT_EQ(compare_structure(u, v) > 0, compare_structure(v, u) < 0);
+  Arena other;
+  Arena::Scope inner(other);
+  for (int i = 0; i < 1000; i++) fconst(i, DType::F32);
+  EXPECT_EQ(kernel_key(build(2)), kernel_key(u));
+}
+
+TEST(LongChain, AMillionTermsAndStepsOfIndexMath) {
+  constexpr int length = 1'000'000;
+  Arena arena;
+  Arena::Scope scope(arena);
+  UOp sum = variable("n", 0, 9), mixed = variable("x", 0, 7);
+  for (int i = 0; i < length; i++) {
+    sum = sum + variable("v" + std::to_string(i), 0, 7);
+    if (i < length / 5) mixed = (mixed + iconst(1 + i % 5)) % iconst(1000 + i % 7);
+  }
+  EXPECT_EQ(simplify(sum).op(), Op::ADD);
+  const UOp m = simplify(mixed);
+  EXPECT_LE(m.vmax(), 1006);
+}
+
 TEST(LongChain, SumsAndIndexMathStayLinear) {
   Arena arena;
   Arena::Scope scope(arena);
