@@ -1,10 +1,12 @@
 #include "engine/rewrite/rewriter.h"
 
-#include <deque>
+#include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "engine/ir/node_map.h"
+#include "engine/rewrite/trace.h"
 
 namespace beamline {
 namespace {
@@ -12,13 +14,12 @@ namespace {
 class Rewriter {
  public:
   Rewriter(const MatcherBase& rules, void* ctx, const RewriteOptions& o)
-      : rules_(rules), ctx_(ctx), o_(o) {}
+      : rules_(rules), ctx_(ctx), o_(o), trace_(o.trace ? o.trace : TraceScope::current()) {}
 
   UOp run(UOp root) {
-    // The number of original nodes bounds the work: exceeding the limit per node on average is a
-    // loop.
-    const size_t budget = static_cast<size_t>(o_.limit) * (toposort(root).size() + 1);
-    push(root);
+    const TraceScope own(nullptr);
+    newest_original_ = root.id();
+    push(root, 0);
     while (!stack_.empty()) {
       const Entry e = stack_.back();
       stack_.pop_back();
@@ -28,57 +29,67 @@ class Rewriter {
         leave(e);
       else
         finish(e);
-      if (applied_ > budget) throw RewriteLoop(loop_text());
     }
     // A replacement that contains what it replaces waits for itself.
     const UOp result = settled(root);
-    if (!result) throw RewriteLoop(loop_text());
+    if (!result) throw RewriteLoop(loop_text(root));
     return result;
   }
 
  private:
   struct Entry {
     UOp original;
-    int stage;
+    uint8_t stage;
+    uint32_t origin;  // index of the node of the original graph that this comes from
     UOp current;
   };
 
-  void push(UOp u) {
-    if (results_.insert(u.node(), UOp())) stack_.push_back({u, 0, u});
+  // Ids are in the order of creation: what is newer than the root was made by a rule, and belongs
+  // to the original that the rule rewrote.
+  void push(UOp u, uint32_t origin) {
+    if (!results_.insert(u.node(), UOp())) return;
+    if (u.id() <= newest_original_) {
+      origin = static_cast<uint32_t>(rewrites_.size());
+      rewrites_.push_back(0);
+    }
+    stack_.push_back({u, 0, origin, u});
   }
   // What became of u; null while that is open.
   UOp settled(UOp u) {
     const UOp* r = results_.find(u.node());
     return r ? *r : UOp();
   }
-  UOp apply(UOp u) {
+  UOp apply(UOp u, uint32_t origin) {
     const Rule* fired = nullptr;
-    const UOp r = rules_.rewrite(u, ctx_, o_.trace, &fired);
+    const UOp r = rules_.rewrite(u, ctx_, trace_, &fired);
     if (r) {
-      applied_++;
-      last_.push_back(fired);
-      if (last_.size() > 8) last_.pop_front();
+      last_[applied_++ % last_.size()] = fired;
+      if (++rewrites_[origin] > o_.limit) throw RewriteLoop(loop_text(u));
     }
     return r;
+  }
+  bool is_callee(UOp u, size_t i) const {
+    return i == 0 && !o_.enter_calls && (u.op() == Op::FUNCTION || u.op() == Op::CALL);
   }
   void enter(const Entry& e) {
     UOp cur = e.current;
     if (o_.bottom_up) {
       std::unordered_map<UOp, bool, UOpHash> seen;
-      for (UOp r = apply(cur); r; r = apply(cur)) {
-        if (!seen.emplace(r, true).second) throw RewriteLoop(loop_text());
+      for (UOp r = apply(cur, e.origin); r; r = apply(cur, e.origin)) {
+        if (!seen.emplace(r, true).second) throw RewriteLoop(loop_text(r));
         cur = r;
         if (o_.walk) break;
       }
     }
-    stack_.push_back({e.original, 1, cur});
-    for (size_t i = cur.nsrc(); i-- > 0;) push(cur.src(i));
+    stack_.push_back({e.original, 1, e.origin, cur});
+    for (size_t i = cur.nsrc(); i-- > 0;)
+      if (!is_callee(cur, i)) push(cur.src(i), e.origin);
   }
   void leave(const Entry& e) {
     src_.clear();
     bool changed = false;
     for (size_t i = 0; i < e.current.nsrc(); i++) {
-      const UOp s = settled(e.current.src(i));
+      const UOp s = is_callee(e.current, i) ? e.current.src(i) : settled(e.current.src(i));
       if (!s) {  // still open below: come back when it is done
         waiting_[e.current.src(i)].push_back(e);
         return;
@@ -87,13 +98,13 @@ class Rewriter {
       changed |= !(s == e.current.src(i));
     }
     const UOp rebuilt = changed ? rebuild(e.current, src_) : e.current;
-    UOp r = o_.bottom_up ? (changed && !o_.walk ? rebuilt : UOp{}) : apply(rebuilt);
+    UOp r = o_.bottom_up ? (changed && !o_.walk ? rebuilt : UOp{}) : apply(rebuilt, e.origin);
     if (!r && changed) r = rebuilt;
     if (!r || r == e.original || o_.walk || (o_.bottom_up && !changed))
       return settle(e.original, r ? r : e.current);
     if (r == rebuilt && !o_.bottom_up) return settle(e.original, r);  // no rule matched
-    stack_.push_back({e.original, 2, r});
-    push(r);
+    stack_.push_back({e.original, 2, e.origin, r});
+    push(r, e.origin);
   }
   void finish(const Entry& e) {
     if (const UOp r = settled(e.current))
@@ -110,21 +121,27 @@ class Rewriter {
     waiting_.erase(it);
     for (const Entry& w : woken) stack_.push_back(w);
   }
-  std::string loop_text() const {
-    std::string s = "rewriting does not end; last rules:";
-    for (const Rule* r : last_)
+  std::string loop_text(UOp at) const {
+    std::string s = fmt::format("rewriting does not end at {} #{}: {} rewrites, the last rules:",
+                                op_name(at.op()), at.id(), applied_);
+    for (size_t i = applied_ - std::min(applied_, last_.size()); i < applied_; i++) {
+      const Rule* r = last_[i % last_.size()];
       s += fmt::format(" {} ({}:{})", r->name, r->where.file_name(), r->where.line());
+    }
     return s;
   }
 
   const MatcherBase& rules_;
   void* ctx_;
   const RewriteOptions& o_;
+  Trace* trace_;
   std::vector<Entry> stack_;
   std::vector<UOp> src_;
   NodeMap<UOp> results_;  // null: queued, not settled
   std::unordered_map<UOp, std::vector<Entry>, UOpHash> waiting_;
-  std::deque<const Rule*> last_;
+  uint32_t newest_original_ = 0;
+  std::vector<int32_t> rewrites_;      // by origin
+  std::array<const Rule*, 8> last_{};  // a ring
   size_t applied_ = 0;
 };
 

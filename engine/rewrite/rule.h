@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -75,6 +76,9 @@ requires(!IsCap<C> && (IsCap<A> && ...)) struct Call<F, std::tuple<C, A...>> {
 };
 }  // namespace detail
 
+/// What a rule may change of floats: nothing; their rounding; NaN and Inf too (math = "relaxed").
+enum class RuleClass : uint8_t { Exact, Rounds, Relaxed };
+
 /// A rule ready to match: slots resolved, early-reject set computed.
 struct Rule {
   std::string_view name;
@@ -86,6 +90,7 @@ struct Rule {
   std::source_location where{};
   bool law =
       false;  // both sides have equal value, dtype and shape: a result that has not is declined
+  RuleClass kind = RuleClass::Exact;
 };
 template <class Ctx>
 struct RuleOf : Rule {};
@@ -152,9 +157,19 @@ requires(std::is_void_v<A> || std::is_void_v<B> || std::is_same_v<A, B>) auto op
   return r;
 }
 
-/// Receives every applied rewrite.
+/// What became of a rule's attempts.
+struct RuleCount {
+  uint64_t tried = 0;    // nodes of its ops that were compared with the pattern
+  uint64_t matched = 0;  // the pattern fitted
+  uint64_t applied = 0;  // and the rule gave a result
+  double ns = 0;         // spent in all of it
+};
+
+/// Receives every applied rewrite, with the ns that matching and replacing took. Not thread safe.
 struct Trace {
-  virtual void rewrote(const Rule&, UOp before, UOp after) = 0;
+  virtual void rewrote(const Rule&, UOp before, UOp after, double ns) = 0;
+  /// Where attempts are counted, or null: counting reads the clock for every attempt.
+  virtual RuleCount* count(const Rule&) { return nullptr; }
   virtual ~Trace() = default;
 };
 
@@ -166,9 +181,20 @@ class MatcherBase {
   const std::vector<const Rule*>& rules() const { return all_; }
 
  private:
+  UOp traced(UOp u, void* ctx, Trace& trace, const Rule** fired) const;
+
   std::vector<const Rule*> all_;
-  std::array<std::vector<const Rule*>, op_count> bucket_;
+  // Per op what early reject looks at, densely; the rule itself only when it passes.
+  struct Entry {
+    OpSet need;
+    const Rule* rule;
+  };
+  std::array<std::vector<Entry>, op_count> bucket_;
 };
+/// Why the rule does not rewrite u, in words: "operand 1 of ADD #7: expected MUL, found CONST #3".
+/// The step named is the farthest that any order of operands reached. Empty when it rewrites u.
+std::string explain(const Rule& rule, UOp u, void* ctx = nullptr);
+
 template <class Ctx = void>
 struct Matcher : MatcherBase {
   explicit Matcher(const Rules<Ctx>& r) : MatcherBase(r.list()) {}

@@ -228,7 +228,7 @@ class Printer {
 
 struct Names : Trace {
   std::vector<std::string> names;
-  void rewrote(const Rule& rule, UOp, UOp) override {
+  void rewrote(const Rule& rule, UOp, UOp, double) override {
     if (std::ranges::find(names, rule.name) == names.end()) names.emplace_back(rule.name);
   }
 };

@@ -77,7 +77,7 @@ std::string written(const File& file) {
 
 struct Fired : Trace {
   std::string names;
-  void rewrote(const Rule& rule, UOp, UOp) override {
+  void rewrote(const Rule& rule, UOp, UOp, double) override {
     names += (names.empty() ? "" : " ") + std::string(rule.name);
   }
 };
