@@ -2,6 +2,8 @@
 // so that equal sums are equal nodes: like terms merged, structural order, left associated, one
 // constant, last.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "engine/ir/derive.h"
 #include "engine/rules/divmod.h"
@@ -13,14 +15,66 @@ namespace beamline {
 namespace {
 using namespace pat;
 
+// The terms of a left-associated sum, the last first; what is in them is not looked at. The rules
+// below meet every sum of a kernel again and again, nearly always to find nothing: what a sum holds
+// is seen without building anything.
+struct SumView {
+  static constexpr size_t most = 12;
+  std::array<UOp, most> terms;
+  size_t count = 0;
+  bool whole = true;     // all of them are here
+  bool endless = false;  // more terms than a Linear takes
+
+  explicit SumView(UOp u) {
+    UOp at = u;
+    for (; at.op() == Op::ADD && at.dtype() == u.dtype() && count + 1 < most; at = at.src(0))
+      terms[count++] = at.src(1);
+    whole = at.op() != Op::ADD || at.dtype() != u.dtype();
+    terms[count++] = at;
+    size_t length = count;
+    for (; at.op() == Op::ADD && length <= Linear::max_terms; at = at.src(0)) length++;
+    endless = length > Linear::max_terms;
+  }
+  static UOp base(UOp t) { return t.op() == Op::MUL && t.src(1).is_const() ? t.src(0) : t; }
+  bool has_base(Op op) const {
+    if (!whole) return !endless;
+    for (size_t i = 0; i < count; i++)
+      if (base(terms[i]).op() == op) return true;
+    return false;
+  }
+  /// The sum is what canonical_sum would build of it. No is no answer.
+  bool is_canonical(DType t) const {
+    if (!whole) return false;
+    const bool constant = terms[0].is_const();
+    if (constant && (terms[0].dtype() != t || terms[0].ival() == 0)) return false;
+    for (size_t i = constant; i < count; i++) {
+      const UOp x = terms[i], b = base(x);
+      if (x.is_const() || x.dtype() != t || b.dtype() != t || b.is_const()) return false;
+      if (b.op() == Op::ADD || b.op() == Op::SUB || b.op() == Op::NEG) return false;
+      if (!(b == x)) {
+        const UOp k = x.src(1);
+        if (k.dtype() != t || k.ival() == 0 || k.ival() == 1 || wrap_to(t, k.ival()) != k.ival() ||
+            (b.op() == Op::MUL && b.src(1).is_const()))
+          return false;
+      }
+      for (size_t j = constant; j < i; j++)
+        if (base(terms[j]) == b) return false;
+      if (i > constant && compare_structure(x, terms[i - 1]) > 0) return false;
+    }
+    return count > constant;
+  }
+};
+
 UOp canonical_sum(UOp u) {
+  if (u.op() == Op::ADD)
+    if (const SumView sum(u); sum.endless || sum.is_canonical(u.dtype())) return {};
   const auto l = linear(u);
   return l ? build(*l, u.dtype()) : UOp{};
 }
 
 // (base % d) * m + (base // d) * (d * m) -> base * m, inside a longer sum.
 UOp recombine_sum(UOp u) {
-  if (u.dtype() != DType::WeakInt) return {};
+  if (u.dtype() != DType::WeakInt || !SumView(u).has_base(Op::FLOORMOD)) return {};
   const auto l = linear(u);
   if (!l) return {};
   for (const Term& t : l->terms)
@@ -29,8 +83,51 @@ UOp recombine_sum(UOp u) {
   return {};
 }
 
+// x//c + (x+1)//c + ... + (x+c-1)//c = x (Hermite), for any constants with those remainders: what
+// is left of an unrolled loop over quotients.
+UOp unrolled_quotients(UOp u) {
+  constexpr int64_t most = 16;
+  if (u.dtype() != DType::WeakInt || !SumView(u).has_base(Op::FLOORDIV)) return {};
+  const auto l = linear(u);
+  if (!l) return {};
+  struct Quotient {
+    UOp rest;  // the numerator without its constant
+    int64_t constant, divisor, coef;
+    UOp base;
+  };
+  std::vector<Quotient> all;
+  for (const Term& t : l->terms) {
+    if (t.base.op() != Op::FLOORDIV || !t.base.src(1).is_const()) continue;
+    const int64_t c = t.base.src(1).ival();
+    auto n = linear(t.base.src(0));
+    if (c < 2 || c > most || !n) continue;
+    const int64_t k = std::exchange(n->constant, 0);
+    all.push_back({build(*n, u.dtype()), k, c, t.coef, t.base});
+  }
+  for (const Quotient& first : all) {
+    Linear out = *l;
+    uint32_t remainders = 0;
+    Wide whole = 0;
+    bool ok = true;
+    for (const Quotient& q : all) {
+      if (!(q.rest == first.rest) || q.divisor != first.divisor || q.coef != first.coef) continue;
+      const int64_t r = floor_mod(q.constant, q.divisor);
+      if (remainders >> r & 1) continue;
+      remainders |= 1u << r;
+      whole += floor_div(q.constant, q.divisor);
+      ok &= q.coef != INT64_MIN && out.add_term(q.base, -q.coef);
+    }
+    if (remainders != (1u << first.divisor) - 1 || !ok) continue;
+    if (out.add(first.rest, first.coef, u.dtype()) && narrow(whole * first.coef) &&
+        out.add_constant(whole * first.coef))
+      return build(out, u.dtype());
+  }
+  return {};
+}
+
 // t*[c] + f*[!c] in a sum becomes one WHERE when the branches do not add up to more work.
 UOp merge_selections(UOp u) {
+  if (!SumView(u).has_base(Op::WHERE)) return {};
   const auto l = linear(u);
   if (!l) return {};
   for (size_t i = 0; i < l->terms.size(); i++)
@@ -82,6 +179,15 @@ void join_bools(Op op, DType t, std::vector<UOp>& items) {
 UOp canonical_chain(UOp u) {
   constexpr size_t limit = 32;
   const Op op = u.op();
+  const auto is_link = [&](UOp x) { return x.op() == op && x.dtype() == u.dtype(); };
+  const auto is_bit = [](UOp x) {
+    const UOp b = x.op() == Op::MUL && x.src(1).is_const() ? x.src(0) : x;
+    return b.op() == Op::CAST && b.src(0).dtype() == DType::Bool;
+  };
+  const UOp x = u.src(0), y = u.src(1);  // two operands of a commutative op are in order
+  if (!is_link(x) && !is_link(y) && !(x == y) && !x.is_const() && !(is_bit(x) && is_bit(y)) &&
+      (!y.is_const() || (y.dtype() == u.dtype() && wrap_to(u.dtype(), y.ival()) == y.ival())))
+    return {};
   const bool idempotent = ops::idempotent.has(op);
   std::vector<UOp> stack{u}, items;
   std::optional<int64_t> constant;
@@ -123,6 +229,7 @@ using KC = Cap<"k">;
 constexpr RuleOf<void> table[] = {
     law("sum",            node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return canonical_sum(u); }),
     law("div-mod-whole",  node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return recombine_sum(u); }),
+    law("div-unrolled",   node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return unrolled_quotients(u); }),
     law("where-sum",      node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return merge_selections(u); }),
     law("chain",          node(chains, x, y).as("u"),                [](U u, X, Y)         { return is_whole(u) ? canonical_chain(u) : UOp{}; }),
     law("mul-sum",        ((xw + c0) * c1).as("u"),                  [](U u, X, C0, C1)    { return canonical_sum(u); }),

@@ -64,6 +64,8 @@ constexpr RuleOf<void> table[] = {
     law("or-false",        b | untruth,                                  [](B b_)            { return b_; }),
     law("or-true",         b | truth,                                    [](B)               { return bool_const(true); }),
     law("idempotent",      node(ops::idempotent, x, x),                  [](X x_)            { return x_; }),
+    law("and-absorbs",     x & (x | y),                                  [](X x_, Y)         { return x_; }),
+    law("or-absorbs",      x | (x & y),                                  [](X x_, Y)         { return x_; }),
     law("and-opposite",    b & negated(b),                               [](B)               { return bool_const(false); }),
     law("or-opposite",     b | negated(b),                               [](B)               { return bool_const(true); }),
     law("ne-false",        node(Op::CMPNE, b, untruth),                  [](B b_)            { return b_; }),
@@ -89,6 +91,7 @@ constexpr RuleOf<void> table[] = {
     law("sub",             node(Op::SUB, xi, y).as("u"),                 [](U u, X x_, Y y_) { return x_ + y_ * const_like(u, -1); }),
     law("neg",             node(Op::NEG, xi),                            [](X x_)            { return x_ * const_like(x_, -1); }),
     law("add-minus-zero",  x.floats() + k.floats(),                     [](X x_, K c_) { return c_.fval() == 0 && std::signbit(c_.fval()) ? UOp(x_) : UOp{}; }),
+    law("zero-over-zero",  node(Op::FDIV, x.floats() * Pat(0), Pat(0)).as("u"),  [](U u, X)         { return fconst(NAN, u.dtype()); }),
     law("double",          x.floats() + x,                               [](X x_)            { return x_ * const_like(x_, 2); }),
     law("float-neg-mul",   (x.floats() * Pat(-1)) * k.floats(),                  [](X x_, K c_) { return x_ * fconst(-c_.fval(), c_.dtype()); }),
 };

@@ -57,7 +57,7 @@ UOp drop_unused_ranges(UOp u) {
 // clang-format off
 constexpr RuleOf<void> table[] = {
     law("reduce-factor", node(Op::REDUCE, (x * y).as("v")).tail().as("u"), [](U u, V v_, X x_, Y y_) { return hoist_factor(u, v_, x_, y_); }),
-    law("reduce-unused", node(Op::REDUCE, x, y).tail().as("u"),            [](U u, X, Y)             { return drop_unused_ranges(u); }),
+    rounding("reduce-unused", node(Op::REDUCE, x, y).tail().as("u"),            [](U u, X, Y)             { return drop_unused_ranges(u); }),
 };
 // clang-format on
 

@@ -14,6 +14,22 @@ consteval auto law(std::string_view name, Pat p, F f,
   return r;
 }
 
+/// Laws of floats that hold up to rounding, and those that hold where nothing is NaN or infinite.
+template <class F>
+consteval auto rounding(std::string_view name, Pat p, F f,
+                        std::source_location where = std::source_location::current()) {
+  auto r = law(name, p, f, where);
+  r.kind = RuleClass::Rounds;
+  return r;
+}
+template <class F>
+consteval auto relaxed(std::string_view name, Pat p, F f,
+                       std::source_location where = std::source_location::current()) {
+  auto r = law(name, p, f, where);
+  r.kind = RuleClass::Relaxed;
+  return r;
+}
+
 namespace pat {
 using C = Cap<"c">;
 using T = Cap<"t">;
@@ -49,6 +65,8 @@ inline UOp negation(UOp b) { return is_not(b) ? b.src(0) : logical_not(b); }
 const Rules<>& folding_rules();
 const Rules<>& identity_rules();
 const Rules<>& where_rules();
+const Rules<>& movement_rules();
+const Rules<>& power_rules();
 const Rules<>& cast_rules();
 const Rules<>& combine_rules();
 const Rules<>& bounds_rules();
@@ -60,5 +78,8 @@ const Rules<>& implied_rules();
 const Rules<>& valid_rules();
 const Rules<>& reduce_rules();
 const Rules<>& control_rules();
+const Rules<>& power_expansion_rules();
+const Rules<>& cast_where_rules();
+const Rules<>& relaxed_rules();
 
 }  // namespace beamline

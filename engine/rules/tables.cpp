@@ -6,8 +6,8 @@
 namespace beamline {
 
 const Rules<>& symbolic_simple() {
-  static const Rules<> r =
-      invalid_rules() + folding_rules() + identity_rules() + where_rules() + cast_rules();
+  static const Rules<> r = invalid_rules() + folding_rules() + identity_rules() + where_rules() +
+                           cast_rules() + movement_rules() + power_rules();
   return r;
 }
 const Rules<>& symbolic() {
@@ -16,8 +16,12 @@ const Rules<>& symbolic() {
   return r;
 }
 const Rules<>& sym() {
-  static const Rules<> r =
-      symbolic() + distribute_rules() + valid_rules() + reduce_rules() + control_rules();
+  static const Rules<> r = symbolic() + distribute_rules() + valid_rules() + cast_where_rules() +
+                           power_expansion_rules() + reduce_rules() + control_rules();
+  return r;
+}
+const Rules<>& relaxed() {
+  static const Rules<> r = sym() + relaxed_rules();
   return r;
 }
 
@@ -31,6 +35,11 @@ const Matcher<>& symbolic_matcher() {
 }
 const Matcher<>& sym_matcher() {
   static const Matcher<> m(sym());
+  return m;
+}
+
+const Matcher<>& relaxed_matcher() {
+  static const Matcher<> m(relaxed());
   return m;
 }
 

@@ -42,16 +42,23 @@ Contents contents(UOp root) {
   return c;
 }
 
+// False: y is surely not in x, which is what most facts are about most expressions.
+bool may_contain(UOp x, UOp y) {
+  if (x.nsrc() == 0 || y.id() > x.id()) return x == y;
+  return std::ranges::all_of(y.ranges(), [&](const Node* r) { return x.has_range(UOp(r)); });
+}
+
 // x with every fact's expression replaced by a variable of the tighter bounds, simplified, and put
 // back.
 UOp simplify_with(UOp x, const std::vector<Fact>& facts) {
-  const size_t before = contents(x).nodes;
   UOp best = x;
   for (size_t i = 0; i < facts.size(); i++) {
     const Fact& f = facts[i];
     if (f.lo > f.hi || (f.lo <= f.x.vmin() && f.hi >= f.x.vmax())) continue;
+    if (!may_contain(best, f.x)) continue;
     const Contents in = contents(best);
-    if (!in.complete || !in.sensitive || !in.seen.contains(f.x) || !f.x.shape().empty()) continue;
+    if (!in.complete || !in.seen.contains(f.x) || !f.x.shape().empty()) continue;
+    if (!in.sensitive && !f.is_single()) continue;
     const UOp known =
         f.is_single() ? iconst(f.lo) : variable("known bounds " + std::to_string(i), f.lo, f.hi);
     const UOp s = simplify(substitute(best, {{f.x, known}}), symbolic_matcher());
@@ -59,14 +66,19 @@ UOp simplify_with(UOp x, const std::vector<Fact>& facts) {
         known.is_const() ? s : simplify(substitute(s, {{known, f.x}}), symbolic_matcher());
     const Contents after = contents(back);
     if (after.divisions < in.divisions ||
-        (after.divisions == in.divisions && after.nodes < in.nodes))
+        (after.divisions == in.divisions &&
+         (after.nodes < in.nodes || (f.is_single() && after.nodes == in.nodes))))
       best = back;
   }
-  return contents(best).nodes <= before ? best : x;
+  return best == x || contents(best).nodes <= contents(x).nodes ? best : x;
 }
 
 // c and what it is made of, replaced by their value inside x.
 UOp assume(UOp x, const std::vector<UOp>& items, bool value) {
+  if (std::ranges::none_of(items, [&](UOp item) {
+        return x.may_hold(item) || (is_not(item) && x.may_hold(item.src(0)));
+      }))
+    return x;
   const Contents in = contents(x);
   if (!in.complete) return x;
   Substitution map;

@@ -53,6 +53,15 @@ bool is_total(UOp root) {
   }
   return true;
 }
+// cast(where(c, t, f)) -> where(c, cast t, cast f) where a branch is a constant: no cast more. A
+// selection of bools is better as one cast.
+UOp cast_branches(UOp u, UOp cond, UOp t, UOp f) {
+  if (t.is_invalid() || f.is_invalid() || u.src(0).dtype() == DType::Bool) return {};
+  if (!t.is_const() && !f.is_const()) return {};
+  const UOp yes = as_type(as_type(t, u.src(0).dtype()), u.dtype()),
+            no = as_type(as_type(f, u.src(0).dtype()), u.dtype());
+  return yes.is_const() || no.is_const() ? where(cond, yes, no) : UOp{};
+}
 UOp guarded(UOp part, UOp result) { return is_total(part) ? result : UOp{}; }
 
 // clang-format off
@@ -80,10 +89,17 @@ constexpr RuleOf<void> merging[] = {
                                                                        [](U u, C c_, T t_, F f_, K k_) { return with_constant(u, c_, t_, f_, k_); }),
     law("where-max",         select(xi < y, y, x),                     [](X x_, Y y_)              { return x_.dtype() == y_.dtype() ? maximum(x_, y_) : UOp{}; }),
 };
+constexpr RuleOf<void> casts[] = {
+    law("cast-where",        node(Op::CAST, select(c, t, f)).as("u"),  [](U u, C c_, T t_, F f_)   { return cast_branches(u, c_, t_, f_); }),
+};
 // clang-format on
 
 }  // namespace
 
+const Rules<>& cast_where_rules() {
+  static const Rules<> r(casts);
+  return r;
+}
 const Rules<>& where_rules() {
   static const Rules<> r(simple);
   return r;

@@ -20,6 +20,10 @@ class Expressions {
            static_cast<int64_t>(below(static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1));
   }
   bool coin() { return below(2) != 0; }
+  template <class T, size_t N>
+  T any_of(const T (&choices)[N]) {
+    return choices[below(N)];
+  }
   /// Small values most of the time.
   int64_t number() {
     if (below(40) == 0) return coin() ? INT64_MAX - between(0, 2) : INT64_MIN + between(0, 2);
@@ -109,7 +113,12 @@ class Expressions {
     const UOp x = of(t, depth - 2), m = iconst(between(1, 4), t);
     const int64_t d = between(2, 8), e = between(2, 4);
     const UOp cd = iconst(d, t), scale = iconst(d * m.ival(), t);
-    switch (below(5)) {
+    switch (below(6)) {
+      case 4: {
+        UOp sum = x / cd * m;
+        for (int64_t k = 1; k < d; k++) sum = sum + (x + iconst(k, t)) / cd * m;
+        return sum;
+      }
       case 0: return x % cd * m + x / cd * scale;
       case 1: return x % cd * m + x / cd % iconst(e, t) * scale;
       case 2: {
