@@ -14,6 +14,7 @@ if [ "${1:-}" = test ]; then
   packages+=(
     libgtest-dev libgmock-dev clang-format clang-19
     libopenblas-dev
+    libz3-dev
     chromium
   )
 fi
