@@ -14,6 +14,7 @@ std::vector<Command> all_commands() {
   all.push_back(ir_lower_command());
   all.push_back(ir_simplify_command());
   all.push_back(ir_rules_command());
+  all.push_back(ir_trace_command());
   return all;
 }
 

@@ -22,6 +22,7 @@ std::vector<Command> db_commands();
 Command ir_lower_command();
 Command ir_simplify_command();
 Command ir_rules_command();
+Command ir_trace_command();
 
 /// In the order of the overview.
 std::vector<Command> all_commands();
