@@ -101,9 +101,9 @@ class Page : public IrTrace {
   }
 };
 TEST_F(Page, OneStepsThroughPassesAndSeesTheGraphChange) {
-  const CliResult r = cli.run(trace({"--html", html, "--opts", "UPCAST:1:4"}));
+  const CliResult r = cli.run(trace({"--html", html, "--opts", "UPCAST:0:4"}));
   ASSERT_EQ(r.code, 0) << r.err;
-  const auto facts = cli.run(trace({"--json", "--opts", "UPCAST:1:4"})).json();
+  const auto facts = cli.run(trace({"--json", "--opts", "UPCAST:0:4"})).json();
   const size_t chosen = pass_named(facts, "decompositions");
   const size_t rewrites = facts["passes"][chosen]["rewrites"].size();
   ASSERT_GT(rewrites, 2u);
@@ -163,7 +163,7 @@ TEST_F(IrTrace, OnATerminalItIsSteppedThroughWithKeys) {
   if (pid == 0) {
     setenv("TERM", "xterm", 1);
     execl(program.c_str(), program.c_str(), "ir", "trace", workload.c_str(), "--kernel", "0",
-          "--opts", "UPCAST:1:4", "--db", cli.path("x.db").c_str(), nullptr);
+          "--opts", "UPCAST:0:4", "--db", cli.path("x.db").c_str(), nullptr);
     _exit(127);
   }
   std::string seen;
@@ -184,7 +184,7 @@ TEST_F(IrTrace, OnATerminalItIsSteppedThroughWithKeys) {
   };
   EXPECT_TRUE(wait_for("q: quit")) << seen;
   EXPECT_THAT(seen, HasSubstr("\x1b[?1049h"));
-  const auto facts = cli.run(trace({"--json", "--opts", "UPCAST:1:4"})).json();
+  const auto facts = cli.run(trace({"--json", "--opts", "UPCAST:0:4"})).json();
   for (size_t i = pass_named(facts, "decompositions"); i > 0; i--) {
     EXPECT_TRUE(press("n"));
     EXPECT_TRUE(wait_for("q: quit"));
