@@ -104,8 +104,7 @@ std::string tuning_row(const Report& report, const KernelFacts& k, size_t index)
                                                      : "yes") +
            "</td>";
   }
-  return row + "<td class='opts'>" + (k.best_ns ? mono(opts_or_none(k.opts)) : "-") +
-         "</td></tr>\n";
+  return row + "<td class='opts'>" + (k.best_ns ? opts_html(k.opts) : "-") + "</td></tr>\n";
 }
 
 std::string tuning_table_html(const Report& report) {

@@ -9,6 +9,8 @@
 namespace beamline::reports {
 
 std::string mono(const std::string& text);
+/// Opts of a kernel, "(none)" for none; lines may break after each.
+std::string opts_html(const std::string& opts);
 /// A list of names and values; the values are HTML already, empty ones are left out.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 std::string facts(const Facts& list);

@@ -12,6 +12,16 @@ namespace beamline::reports {
 
 std::string mono(const std::string& text) { return "<code>" + escaped(text) + "</code>"; }
 
+std::string opts_html(const std::string& opts) {
+  std::string out = "<code>";
+  for (size_t at = 0; at < opts.size();) {
+    const size_t end = std::min(opts.find(';', at), opts.size() - 1) + 1;
+    out += (at > 0 ? "<wbr>" : "") + escaped(opts.substr(at, end - at));
+    at = end;
+  }
+  return out + (opts.empty() ? "(none)" : "") + "</code>";
+}
+
 std::string facts(const Facts& list) {
   std::string out = "<dl class='facts'>\n";
   for (const auto& [name, value] : list)
@@ -67,7 +77,7 @@ std::string failures_html(const KernelFacts& k) {
         "<tr><td>{}</td><td class='n'>{}</td><td>{}</td><td class='opts'>{}</td></tr>\n",
         escaped(list[i].status), list[i].count,
         list[i].error.empty() ? "-" : escaped(first_lines(list[i].error, text_bytes)),
-        mono(opts_or_none(list[i].opts)));
+        opts_html(list[i].opts));
   out += "</tbody></table></div>\n";
   if (list.size() > most)
     out += fmt::format("<p class='soft'>and {} further reasons</p>\n", list.size() - most);
@@ -87,7 +97,7 @@ std::string evidence(const KernelFacts& k) {
   if (k.stale)
     list.emplace_back("stale", "<span class='warn'>" + escaped(k.stale_reason) + "</span>");
   for (const std::string& t : k.ties)
-    list[2].second += (list[2].second.empty() ? "" : "<br>") + mono(opts_or_none(t));
+    list[2].second += (list[2].second.empty() ? "" : "<br>") + opts_html(t);
   out += facts(list);
   if (k.duels.empty()) return out;
   out +=
@@ -100,7 +110,7 @@ std::string evidence(const KernelFacts& k) {
   for (const Duel& d : k.duels) {
     const stats::Verdict& v = d.verdict;
     out +=
-        fmt::format("<tr><td class='opts'>{}{}</td>", mono(opts_or_none(d.opts)),
+        fmt::format("<tr><td class='opts'>{}{}</td>", opts_html(d.opts),
                     d.role.empty() ? "" : " <span class='soft'>(" + escaped(d.role) + ")</span>");
     out += fmt::format("<td>{}<br><span class='soft'>{}</span></td>",
                        stats::decision_name(v.decision), escaped(v.reason));
@@ -126,9 +136,8 @@ std::string axes_html(const KernelFacts& k) {
 std::string code_html(const KernelFacts& k, size_t bytes) {
   std::string out;
   if (!k.code.note.empty()) out += "<p class='soft'>" + escaped(k.code.note) + "</p>\n";
-  for (const auto& [title, text] :
-       {std::pair<const char*, const std::string&>{"LLVM IR", k.code.ir},
-        {"Machine code", k.code.assembly}}) {
+  for (const auto& [title, text] : {std::pair<const char*, const std::string&>{"Source", k.code.ir},
+                                    {"Machine code", k.code.assembly}}) {
     if (text.empty()) continue;
     out += fmt::format(
         "<details class='code'><summary>{}, {} lines</summary><pre>{}</pre></details>\n", title,
@@ -153,10 +162,10 @@ std::string kernel_section(const KernelFacts& k, size_t index, bool open, size_t
                 {"shape", escaped(k.shape)},
                 {"types", escaped(k.dtypes)},
                 {"work", digits_text(k.flops / 1e6) + " MFLOP, " + bytes_text(k.bytes)},
-                {"opts", k.best_ns ? mono(opts_or_none(k.opts)) : ""}});
+                {"opts", k.best_ns ? opts_html(k.opts) : ""}});
   if (k.earlier_opts && k.earlier_ns)
     out += fmt::format("<p>Earlier run: {} at {}, {} over its heuristic.</p>\n",
-                       mono(opts_or_none(*k.earlier_opts)), time_text(k.earlier_ns),
+                       opts_html(*k.earlier_opts), time_text(k.earlier_ns),
                        ratio_text(k.earlier_gain));
   out += axes_html(k);
   if (!k.candidates.empty())

@@ -1,6 +1,7 @@
 // devices [--probe]
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "db/store.h"
@@ -10,6 +11,8 @@
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
 #include "harness/device_probe.h"
+#include "harness/messages.h"
+#include "harness/process_pool.h"
 #include "harness/tune_records.h"
 #include "reports/json_rows.h"
 #include "reports/numbers.h"
@@ -21,16 +24,36 @@ namespace {
 using nlohmann::ordered_json;
 
 struct Absent {
-  const char* backend;
-  const char* reason;
+  std::string backend, reason;
 };
-// Backends that users know of and this program was not built with.
-constexpr Absent absent[] = {
-    {"cpu:c", "this version of beamline has no C backend"},
-    {"opencl", "this version of beamline has no OpenCL backend"},
-    {"cuda", "this version of beamline has no CUDA backend"},
-    {"emulator", "this version of beamline has no emulator"},
+struct Found {
+  std::vector<Device> usable;
+  std::vector<Absent> absent;
 };
+
+// Whether the compile helper has a toolchain for the device.
+bool can_compile(const Device& d) {
+  Worker compiler({.command = {helper_path("beamline-compile")}});
+  const Outcome o = compiler.call(
+      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(d.target)}),
+      std::chrono::seconds(60));
+  const auto reply = o.ok() ? read_message<CompileReply>(o.reply) : std::nullopt;
+  return reply && !reply->toolchain.empty();
+}
+
+Found find_devices() {
+  Found f;
+  f.usable.push_back(find_device("cpu"));
+  if (Device c = find_device("cpu:c"); can_compile(c))
+    f.usable.push_back(std::move(c));
+  else
+    f.absent.push_back({"cpu:c", "there is no clang on the PATH"});
+  // Backends that users know of and this program was not built with.
+  f.absent.push_back({"opencl", "this version of beamline has no OpenCL backend"});
+  f.absent.push_back({"cuda", "this version of beamline has no CUDA backend"});
+  f.absent.push_back({"emulator", "this version of beamline has no emulator"});
+  return f;
+}
 
 // What databases know beyond what can be seen now; none is fine.
 ordered_json known_of(const Context& context, const std::string& device_id) {
@@ -61,7 +84,9 @@ void fill_bound_shares(db::Store& store, const std::string& device_id, const Dev
 }
 
 // Measures and stores; nothing when interrupted.
-std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments, const Device& d) {
+// The devices are one machine under several compilers: one measurement serves all.
+std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments,
+                                 const std::vector<Device>& devices) {
   if (context.global.databases.size() > 1)
     throw UsageError("devices --probe writes to one database: give --db once");
   // A database that cannot be written is known before minutes are spent.
@@ -73,8 +98,8 @@ std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments, c
   }
   catch_interrupts();
   ProbeSettings settings;
-  settings.target = d.target;
-  settings.pus = d.pus;
+  settings.target = devices[0].target;
+  settings.pus = devices[0].pus;
   settings.largest_footprint = arguments.integer("footprint", 256, 1, 1 << 16) << 20;
   settings.progress = [&](const std::string& what) { context.log.live("probe: " + what); };
   settings.stop_requested = interrupted;
@@ -82,16 +107,18 @@ std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments, c
   context.log.end_live();
   if (!peaks) return {};
   peaks->measured_at = db::utc_now();
-  nlohmann::json facts = d.identity.facts;
-  facts["probe"] = peaks_json(*peaks);
-  store->upsert_device({.device_id = d.identity.device_id,
-                        .name = d.identity.name,
-                        .backend = d.identity.backend,
-                        .arch = d.identity.arch,
-                        .facts_json = facts.dump(),
-                        .peak_gflops = peaks->gflops,
-                        .peak_gbps = peaks->memory_gbps()});
-  fill_bound_shares(*store, d.identity.device_id, *peaks);
+  for (const Device& d : devices) {
+    nlohmann::json facts = d.identity.facts;
+    facts["probe"] = peaks_json(*peaks);
+    store->upsert_device({.device_id = d.identity.device_id,
+                          .name = d.identity.name,
+                          .backend = d.identity.backend,
+                          .arch = d.identity.arch,
+                          .facts_json = facts.dump(),
+                          .peak_gflops = peaks->gflops,
+                          .peak_gbps = peaks->memory_gbps()});
+    fill_bound_shares(*store, d.identity.device_id, *peaks);
+  }
   return peaks;
 }
 
@@ -110,18 +137,20 @@ std::string probe_text(const DevicePeaks& p) {
 }
 
 int run(Context& context, const Arguments& arguments) {
-  Device d = find_device("cpu");
+  const Found found = find_devices();
   if (arguments.has("footprint") && !arguments.has("probe"))
     throw UsageError("--footprint is of --probe");
   std::optional<DevicePeaks> peaks;
   if (arguments.has("probe")) {
-    peaks = probe(context, arguments, d);
+    peaks = probe(context, arguments, found.usable);
     if (!peaks) return exit_interrupted;
   }
-  const ordered_json known = known_of(context, d.identity.device_id);
-  ordered_json missing = ordered_json::array();
-  for (const Absent& a : absent) missing.push_back({{"backend", a.backend}, {"reason", a.reason}});
-  if (context.global.json) {
+  ordered_json missing = ordered_json::array(), rows = ordered_json::array();
+  reports::TextTable table({{"device"}, {"device_id"}, {"name"}, {"threads"}, {"arch"}});
+  for (const Absent& a : found.absent)
+    missing.push_back({{"backend", a.backend}, {"reason", a.reason}});
+  for (const Device& d : found.usable) {
+    const ordered_json known = known_of(context, d.identity.device_id);
     ordered_json row = {{"device_id", d.identity.device_id},
                         {"name", d.identity.name},
                         {"backend", d.identity.backend},
@@ -130,14 +159,16 @@ int run(Context& context, const Arguments& arguments) {
     for (const char* name : {"peak_gflops", "peak_gbps", "first_seen", "last_seen"})
       row[name] = known.contains(name) ? known[name] : ordered_json();
     if (peaks) row["probe"] = peaks_json(*peaks);
-    context.print_json({{"schema", 1}, {"devices", {row}}, {"absent", missing}});
+    rows.push_back(std::move(row));
+    table.add({d.identity.backend, d.identity.device_id, d.identity.name,
+               fmt::format("{}", d.target.threads), d.identity.arch});
+  }
+  if (context.global.json) {
+    context.print_json({{"schema", 1}, {"devices", rows}, {"absent", missing}});
     return exit_ok;
   }
-  reports::TextTable table({{"device"}, {"device_id"}, {"name"}, {"threads"}, {"arch"}});
-  table.add({d.identity.backend, d.identity.device_id, d.identity.name,
-             fmt::format("{}", d.target.threads), d.identity.arch});
   context.print(table.text());
-  for (const Absent& a : absent)
+  for (const Absent& a : found.absent)
     context.print(fmt::format("absent: {}: {}\n", a.backend, a.reason));
   if (peaks) context.print(probe_text(*peaks));
   return exit_ok;

@@ -27,6 +27,7 @@ using nlohmann::json;
 
 // The target that another machine compiles for, from what the database knows of it.
 std::optional<Target> stored_target(const StoredDevice& d) {
+  if (!d.facts.backend.starts_with("cpu")) return {};
   if (!d.all.is_object() || !d.all.contains("fixed")) return {};
   try {
     const json& fixed = d.all.at("fixed");
@@ -34,9 +35,24 @@ std::optional<Target> stored_target(const StoredDevice& d) {
     model.isa = fixed.at("isa").get<std::vector<std::string>>();
     CpuTopology topology;
     topology.pus.resize(fixed.at("pus").get<size_t>());
-    return cpu_target(model, topology, fixed.at("threads").get<int>());
+    Target t = cpu_target(model, topology, fixed.at("threads").get<int>());
+    t.name = d.facts.backend;
+    return t;
   } catch (const json::exception&) {
     return {};
+  }
+}
+
+// This machine as the device of that id, if it is: backend and thread limit are part of an id.
+std::optional<Device> device_here(const StoredDevice& d) {
+  if (d.facts.backend.empty()) return {};
+  int threads = 0;
+  if (d.all.is_object() && d.all.contains("fixed")) threads = d.all["fixed"].value("threads", 0);
+  try {
+    Device here = find_device(d.facts.backend, threads);
+    return here.identity.device_id == d.facts.device_id ? std::optional(here) : std::nullopt;
+  } catch (const UsageError&) {
+    return {};  // a backend that this program does not have
   }
 }
 
@@ -183,9 +199,8 @@ reports::Report gather_report(const db::Database& database, const ReportRequest&
   const StoredDevice device = read_device(database, device_id);
   report.device = device.facts;
   const int64_t run = request.runs.back();
-  const Device here = find_device("cpu");
-  const bool local = here.identity.device_id == device_id;
-  if (local) report.device.environment = environment_now();
+  const std::optional<Device> here = device_here(device);
+  if (here) report.device.environment = environment_now();
 
   std::vector<StoredKernel> kernels = read_kernels(database, device_id);
   std::set<const StoredKernel*> superseded;
@@ -206,14 +221,14 @@ reports::Report gather_report(const db::Database& database, const ReportRequest&
                                  : "cached";
   }
   std::vector<KernelView> views;
-  const std::optional<Target> target = local ? here.target : stored_target(device);
+  const std::optional<Target> target = here ? here->target : stored_target(device);
   if (target) {
     std::vector<ViewRequest> requests;
     for (const StoredKernel& k : kernels)
       if (k.facts.best_ns) requests.push_back({k.ast, k.facts.opts, k.source_hash, k.code_hash});
     views = view_kernels(
         requests, *target,
-        {.source = request.code, .compilers = local ? static_cast<int>(here.pus.size()) : 0});
+        {.source = request.code, .compilers = here ? static_cast<int>(here->pus.size()) : 0});
   }
   size_t viewed = 0;
   for (StoredKernel& k : kernels) {

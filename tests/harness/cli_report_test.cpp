@@ -96,6 +96,34 @@ TEST_F(Report, RunsAreNamedByNumberPlaceAndLabel) {
             std::string::npos);
 }
 
+// A row of a backend, or of a thread limit, that is not the default; and of another machine.
+TEST_F(Report, CodeIsMadeForTheDeviceOfTheRun) {
+  const auto devices = cli.run({"devices", "--json"}).json()["devices"];
+  auto page_as = [&](const std::string& id, const std::string& backend) {
+    {
+      db::Store store(db);
+      store.database().execute("PRAGMA foreign_keys=OFF; UPDATE t_device SET device_id = '" + id +
+                               "', backend = '" + backend + "'; UPDATE t_run SET device_id = '" +
+                               id + "'; UPDATE t_trial SET device_id = '" + id +
+                               "'; UPDATE t_best SET device_id = '" + id + "'");
+    }
+    CliResult r = report({"html", "-o", "-"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    return r.out;
+  };
+  const std::string other = page_as("cpu-0123456789abcdef", "cpu");
+  EXPECT_NE(other.find("Machine code is shown on its device only"), std::string::npos);
+  EXPECT_NE(other.find("define void"), std::string::npos);
+  EXPECT_EQ(other.find("<dt>environment"), std::string::npos);
+  const std::string unknown = page_as("cuda-1", "cuda");
+  EXPECT_NE(unknown.find("<tr data-status="), std::string::npos);
+  if (devices.size() < 2) return;  // no clang
+  const std::string c = page_as(devices[1]["device_id"], devices[1]["backend"]);
+  EXPECT_NE(c.find("Machine code"), std::string::npos);
+  EXPECT_EQ(c.find("define void"), std::string::npos)
+      << "LLVM IR of a device that is compiled through C";
+}
+
 TEST_F(Report, MarkdownAndJunit) {
   CliResult md = report({"markdown", "-o", "-"});
   EXPECT_EQ(md.code, 0) << md.err;

@@ -61,6 +61,15 @@ TEST(Html, HasEveryPart) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
+TEST(Html, OptsBreakAfterEach) {
+  Report r = sample_report();
+  r.kernels[0].opts = "UPCAST:0:4;<b>;UNROLL:0:2";
+  EXPECT_NE(html_report(r).find("<code>UPCAST:0:4;<wbr>&lt;b&gt;;<wbr>UNROLL:0:2</code>"),
+            std::string::npos);
+  r.kernels[0].opts = "";
+  EXPECT_NE(html_report(r).find("<code>(none)</code>"), std::string::npos);
+}
+
 TEST(Html, UserTextStaysText) {
   const std::string page = content(html_report(sample_report()));
   EXPECT_EQ(count(page, "<script"), 0U);
