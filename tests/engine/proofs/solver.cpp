@@ -9,7 +9,7 @@ namespace beamline::testing {
 namespace {
 
 // Circuits of wide divisions are built outside of that count: a limit of time for those.
-constexpr unsigned patience_ms = 10000;
+constexpr unsigned patience_ms = 20000;
 constexpr unsigned effort = 400000;  // of the solver's resource counter; about half a second
 
 struct CannotExpress {
