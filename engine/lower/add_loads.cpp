@@ -33,6 +33,37 @@ UOp widen_floats(UOp ast) {
   return done.at(ast);
 }
 
+namespace {
+
+void conjuncts(UOp gate, std::vector<UOp>& out) {
+  std::vector<UOp> todo{gate};
+  while (!todo.empty()) {
+    const UOp u = todo.back();
+    todo.pop_back();
+    if (u.op() == Op::AND)
+      todo.push_back(u.src(0)), todo.push_back(u.src(1));
+    else
+      out.push_back(u);
+  }
+}
+
+// WHERE(c, x, a) around a read x whose gate implies c: the read alone, with a where it is off. The
+// condition is then evaluated where the read is, and not where its value is used.
+bool absorbs(UOp u) {
+  if (u.op() != Op::WHERE || u.src(1).op() != Op::INDEX || !u.src(2).is_const() ||
+      u.src(2).dtype() != u.src(1).dtype() || u.dtype() == DType::Bool)
+    return false;
+  const UOp at = u.src(1).src(1);
+  if (at.op() != Op::WHERE || !at.src(2).is_invalid()) return false;
+  std::vector<UOp> gate, condition;
+  conjuncts(at.src(0), gate);
+  conjuncts(u.src(0), condition);
+  return std::ranges::all_of(condition,
+                             [&](UOp c) { return std::ranges::find(gate, c) != gate.end(); });
+}
+
+}  // namespace
+
 UOp add_loads(UOp ast) {
   NodeMap<UOp> value;                  // a node as a value; an INDEX as a LOAD
   const auto split = [&](UOp index) {  // (buffer, index) and the gate, or null
@@ -47,6 +78,11 @@ UOp add_loads(UOp ast) {
       const auto [at, gate] = split(u);
       value.emplace(u, gate ? make(Op::LOAD, u.dtype(), {at, const_like(u, 0), gate})
                             : make(Op::LOAD, u.dtype(), {at}));
+      continue;
+    }
+    if (absorbs(u)) {
+      const auto [at, gate] = split(u.src(1));
+      value.emplace(u, make(Op::LOAD, u.dtype(), {at, u.src(2), gate}));
       continue;
     }
     std::vector<UOp> src;

@@ -90,10 +90,18 @@ class Heuristic {
   }
 
   Opts run() {
-    // Lanes along an output axis that is stored contiguously and not read with a stride.
+    // Lanes along an output axis that is stored contiguously and not read with a stride; or is once
+    // what is read so has been packed, if no long reduction offers lanes.
     const AxisUse* lane = nullptr;
     for (const AxisUse& a : outputs_)
       if (a.unit_store && a.strided_loads == 0) lane = &a;
+    const bool dot = std::ranges::any_of(
+        reduces_, [&](const AxisUse& r) { return r.unit_loads > 0 && r.size >= lanes_; });
+    for (const AxisUse& a : outputs_)
+      if (!lane && !dot && a.unit_store && reused(&a) && packable(operand(a, *reused(&a)), a)) {
+        lane = &a;
+        break;
+      }
     if (lane)
       along_outputs(*lane);
     else if (reduces_.empty())
@@ -111,11 +119,15 @@ class Heuristic {
            !schedule_.apply(
                {kind, at - list.begin(), {std::min(amount, KernelSchedule::size(range))}});
   }
-  // The largest output axis, other than `lane`, along which some load is used again.
+  // The largest output axis, other than `lane`, along which some load is used again; with lanes,
+  // best one of theirs.
   const AxisUse* reused(const AxisUse* lane) const {
     const AxisUse* best = nullptr;
+    const auto rank = [&](const AxisUse& a) {
+      return std::pair(lane && operand(*lane, a).column_bytes > 0, a.size);
+    };
     for (const AxisUse& a : outputs_)
-      if (&a != lane && a.constant_loads > 0 && (!best || a.size >= best->size)) best = &a;
+      if (&a != lane && a.constant_loads > 0 && (!best || rank(a) >= rank(*best))) best = &a;
     return best;
   }
 
@@ -127,9 +139,8 @@ class Heuristic {
       return;
     }
     const Operand shared = operand(lane, *rows);
-    const bool packable = shared.column_bytes > 0 && rows->size >= limits_.pack_rows &&
-                          shared.column_bytes * lanes_ * limits_.tile_vectors <= limits_.pack_bytes;
-    const Tile tile = best_tile(lane.size, rows->size, lanes_, !packable, target_, limits_);
+    const bool packs = packable(shared, lane) && rows->size >= limits_.pack_rows;
+    const Tile tile = best_tile(lane.size, rows->size, lanes_, !packs, target_, limits_);
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
     // Several steps an iteration, if possible along the axis that a load is contiguous on.
@@ -137,8 +148,8 @@ class Heuristic {
     for (const AxisUse& r : reduces_)
       if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
     if (steps) apply(OptKind::UNROLL, steps->range, limits_.unroll);
-    if (packable &&
-        (lane.size % tile.width != 0 || shared.column_bytes * lane.size > limits_.pack_above))
+    if (packs && (lane.size % tile.width != 0 || shared.awkward ||
+                  shared.column_bytes * lane.size > limits_.pack_above))
       pack(shared, lane, *rows, tile.width);
   }
 
@@ -156,32 +167,45 @@ class Heuristic {
   struct Operand {
     int64_t slot = 0;
     int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
+    bool awkward = false;      // read under a gate or with a stride
   };
   Operand operand(const AxisUse& lane, const AxisUse& rows) const {
     Operand out;
     for (UOp u : toposort(ast_)) {
-      if (u.op() != Op::INDEX || u.src(0).op() != Op::PARAM || !u.src(1).has_range(lane.range) ||
-          u.src(1).has_range(rows.range))
-        continue;
+      const bool reads = u.op() == Op::INDEX && u.src(0).op() == Op::PARAM;
+      if (!reads || !u.src(1).has_range(lane.range) || u.src(1).has_range(rows.range)) continue;
       int64_t depth = 1;
       for (const AxisUse& r : reduces_)
         if (u.src(1).has_range(r.range)) depth *= r.size;
-      if (depth > 1) out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype())};
+      const bool gated = u.src(1).op() == Op::WHERE;
+      if (depth > 1)
+        out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
+               gated || !unit_stride(u.src(1), lane.range)};
     }
     return out;
   }
-  // Blocks of its columns are copied together; then all rows pass over one block.
+  bool packable(const Operand& o, const AxisUse& lane) const {
+    return o.column_bytes > 0 &&
+           o.column_bytes * std::min(lane.size, lanes_ * limits_.tile_vectors) <=
+               limits_.pack_bytes;
+  }
+  // Blocks of its columns are copied together; then all rows pass over one block: their loop goes
+  // inside of those that the operand depends on.
   void pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
-    if (!loop_of(rows) || !loop_of(lane)) return;
-    const int64_t count = KernelSchedule::size(loop_of(lane));
-    const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
-    if (together < count) apply(OptKind::TILE, loop_of(lane), together);
-    // An outermost loop over blocks, then rows.
-    if (place(loop_of(rows)) < place(loop_of(lane)))
-      schedule_.apply({OptKind::SWAP, place(loop_of(rows)), {place(loop_of(lane))}});
-    // Ids have been exchanged with the places.
-    const int64_t outer = std::min(place(loop_of(rows)), place(loop_of(lane)));
-    schedule_.apply({OptKind::PACK, shared.slot, {outer + 1}});
+    if (!loop_of(rows)) return;
+    int64_t inner = -1;
+    if (const UOp columns = loop_of(lane)) {
+      const int64_t count = KernelSchedule::size(columns);
+      const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
+      // Blocks side by side are worth it where nothing lies between.
+      if (together < count && outputs_.size() == 2) apply(OptKind::TILE, columns, together);
+      inner = place(loop_of(lane));
+    } else {
+      for (UOp r : schedule_.axes()) inner += r.axis_type() == AxisType::WEAK;
+    }
+    const int64_t at = place(loop_of(rows));
+    if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
+    schedule_.apply({OptKind::PACK, shared.slot, {std::max(at, inner)}});
   }
 
   // Stored along one axis, read along another: square blocks, transposed in registers. Two vectors
