@@ -98,8 +98,9 @@ UOp add_loads(UOp ast) {
 }
 
 UOp choose_lanes(UOp ast) {
-  // For lanes count accesses of consecutive elements, against them those with a stride; what lies
-  // in a reduction happens most often. A scatter costs more than a gather.
+  // For lanes count accesses of consecutive elements, and half those of every other one; against
+  // them those with another stride. What lies in a reduction happens most often, lanes are few on a
+  // short axis, and a scatter costs more than a gather.
   constexpr int often = 8;
   struct Candidate {
     UOp axis;
@@ -120,9 +121,13 @@ UOp choose_lanes(UOp ast) {
     }
     for (Candidate& c : all) {
       if (!index.has_range(c.axis)) continue;
-      const bool unit = unit_stride(index, c.axis);
-      c.consecutive |= unit;
-      c.score += unit ? weight : store ? -2 * weight : -weight;
+      const auto stride = stride_along(index, c.axis);
+      const int lanes = static_cast<int>(std::min<int64_t>(c.axis.vmax() + 1, 16));
+      c.consecutive |= stride == 1;
+      c.score += lanes * (stride == 1             ? 2 * weight
+                          : stride == 2 && !store ? weight
+                          : store                 ? -4 * weight
+                                                  : -2 * weight);
     }
   };
   for (UOp u : order)

@@ -156,7 +156,42 @@ class Expander {
           u, std::vector<UOp>{make(Op::INDEX, src[0].dtype(), {src[0].src(0), each_lane}), src[1],
                               src[2]});
     }
+    if (u.op() == Op::LOAD && src[0].op() == Op::INDEX && src[0].src(0).op() == Op::PARAM &&
+        !src[0].src(1).shape().empty() && src[0].src(1).shape()[0] >= 4 &&
+        lane_step(src[0].src(1)) == 2)
+      return every_other(u, src);
     return src.size() == u.nsrc() && std::ranges::equal(src, u.srcs()) ? u : rebuild(u, src);
+  }
+  // Lanes two elements apart: two vectors of neighbours and one shuffle. Without a gate the second
+  // begins one element early, so that nothing beyond the last lane is read; with one, the elements
+  // between are masked.
+  static UOp every_other(UOp u, std::span<const UOp> src) {
+    const UOp memory = src[0].src(0), index = src[0].src(1);
+    const bool gated = src.size() == 3;
+    const int64_t n[] = {index.shape()[0]};
+    const auto width = static_cast<size_t>(n[0]);
+    const auto lane = [](UOp v, size_t i) {
+      return make(Op::INDEX, v.dtype(), {v, iconst(static_cast<int64_t>(i))});
+    };
+    const auto half = [&](size_t h) {
+      const int64_t shift = h == 0 ? 0 : gated ? n[0] : n[0] - 1;
+      const UOp base[] = {lane_of(index, 0) + iconst(shift)};
+      const UOp at = make(Op::SHRINK, u.dtype(), {memory, stack(base), dims(n)});
+      if (!gated) return make(Op::LOAD, u.dtype(), {at});
+      std::vector<UOp> even, gate;
+      for (size_t i = 0; i < width; i++) {
+        even.push_back(bool_const(i % 2 == 0));
+        if (!src[2].shape().empty()) gate.push_back(lane(src[2], (h * width + i) / 2));
+      }
+      const UOp open = stack(even) & (gate.empty() ? src[2] : stack(gate));
+      return make(Op::LOAD, u.dtype(), {at, src[1], open});
+    };
+    const UOp low = half(0), high = half(1);
+    std::vector<UOp> lanes;
+    for (size_t i = 0; i < width; i++)
+      lanes.push_back(2 * i < width ? lane(low, 2 * i)
+                                    : lane(high, 2 * i - width + (gated ? 0 : 1)));
+    return stack(lanes);
   }
 
   void each(UOp u) {

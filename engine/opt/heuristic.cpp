@@ -12,6 +12,7 @@ struct AxisUse {
   int64_t size = 0;
   // Loads of the innermost work: inside the reduction where there is one.
   int unit_loads = 0;      // move by one element along the axis
+  int even_loads = 0;      // move by two
   int strided_loads = 0;   // move otherwise
   int constant_loads = 0;  // do not move: a value used again
   bool unit_store = false;
@@ -25,15 +26,18 @@ AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing) {
   for (UOp u : order) {
     if (u.op() != Op::INDEX) continue;
     const UOp at = u.src(1).op() == Op::WHERE ? u.src(1).src(1) : u.src(1);
-    const bool unit = unit_stride(at, r);
+    const auto stride = stride_along(at, r);
     if (std::ranges::find(stored, u) != stored.end()) {
-      a.unit_store |= unit;
+      a.unit_store |= stride == 1;
       continue;
     }
     const bool inner = std::ranges::any_of(
         at.ranges(), [](const Node* n) { return UOp(n).axis_type() == AxisType::REDUCE; });
     if (reducing && !inner) continue;
-    (unit ? a.unit_loads : at.has_range(r) ? a.strided_loads : a.constant_loads)++;
+    (stride == 1   ? a.unit_loads
+     : stride == 2 ? a.even_loads
+     : stride == 0 ? a.constant_loads
+                   : a.strided_loads)++;
   }
   return a;
 }
@@ -136,6 +140,9 @@ class Heuristic {
     if (!rows) {
       const int vectors = reduces_.empty() ? limits_.stream_vectors : limits_.column_vectors;
       apply(OptKind::UPCAST, lane.range, std::min(lane.size, lanes_ * vectors));
+      // A window is written out.
+      for (const AxisUse& r : reduces_)
+        if (r.size <= limits_.window) apply(OptKind::UNROLL, r.range, r.size);
       return;
     }
     const Operand shared = operand(lane, *rows);

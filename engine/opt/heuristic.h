@@ -16,6 +16,7 @@ struct HeuristicLimits {
   int column_vectors = 4;  // accumulators side by side in a reduction over rows
   int reduce_vectors = 4;  // partial sums of a contiguous reduction
   int dot_rows = 4;        // output rows, and columns, of a tile of contiguous reductions
+  int window = 8;          // steps of a reduction that is written out, as those of a pool are
   int unroll = 4;          // steps of the reduction in one iteration of a register tile
   int blocks_across = 8;   // blocks side by side of what is read across
   int64_t pack_above =

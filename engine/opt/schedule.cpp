@@ -335,8 +335,8 @@ std::string describe_axes(const KernelSchedule& s, bool color) {
   return out;
 }
 
-bool unit_stride(UOp index, UOp r) {
-  if (!index.has_range(r)) return false;
+std::optional<int64_t> stride_along(UOp index, UOp r) {
+  if (!index.has_range(r)) return 0;
   // Sums and multiples of ranges, nearly always.
   int64_t stride = 0;
   std::vector<std::pair<UOp, int64_t>> todo{{index, 1}};
@@ -353,10 +353,13 @@ bool unit_stride(UOp index, UOp r) {
                std::abs(u.src(1).ival()) < (int64_t{1} << 40)) {
       todo.emplace_back(u.src(0), factor * u.src(1).ival());
     } else {
-      return simplify(substitute(index, {{r, r + iconst(1)}}) - index).is_const(1);
+      const UOp step = simplify(substitute(index, {{r, r + iconst(1)}}) - index);
+      return step.is_const() ? std::optional(step.ival()) : std::nullopt;
     }
   }
-  return stride == 1;
+  return stride;
 }
+
+bool unit_stride(UOp index, UOp r) { return stride_along(index, r) == 1; }
 
 }  // namespace beamline

@@ -67,6 +67,8 @@ std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
 /// One line an axis: index, size, type, as people read opts; colours by type when asked.
 std::string describe_axes(const KernelSchedule& s, bool color);
 
+/// By how much the flat index moves per step of r, if always by the same known number of elements.
+std::optional<int64_t> stride_along(UOp index, UOp r);
 /// True when, with r free, the flat index moves by exactly one element per step of r.
 bool unit_stride(UOp index, UOp r);
 

@@ -48,6 +48,10 @@ const Program programs[] = {
      [](TensorOps& t) {
        return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
      }},
+    {"pairs",
+     [](TensorOps& t) {
+       return t.max(t.reshape(input(0, {3, 40}), {3, 20, 2}), {{2}, false}, false);
+     }},
     {"elementwise",
      [](TensorOps& t) {
        return t.mul(t.relu(t.add(input(0, {3, 50}), input(1, {50}))),

@@ -58,6 +58,11 @@ const Program programs[] = {
        return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
      },
      1},
+    {"pairs",
+     [](TensorOps& t) {
+       return t.max(t.reshape(input(0, {3, 40}), {3, 20, 2}), {{2}, false}, false);
+     },
+     1},
     {"elementwise",
      [](TensorOps& t) {
        return t.relu(t.add(t.mul(input(0, {3, 50}), input(1, {3, 50})), input(2, {50})));
