@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "reports/html_internal.h"
 #include "reports/html_text.h"
@@ -62,6 +63,33 @@ std::string legend(const KernelFacts& k) {
           "d='M0 6H20'/></svg>{0} {1}</li>",
           name, time_text(ns));
   return out + "</ul>\n";
+}
+
+// The fastest schedules of the last run in words; also for those who do not see the picture.
+std::string fastest_html(const KernelFacts& k) {
+  constexpr size_t most = 10;
+  std::vector<const Candidate*> timed;
+  for (const Candidate& c : k.candidates)
+    if (c.time_ns && c.run_id == k.candidates.back().run_id) timed.push_back(&c);
+  std::ranges::stable_sort(timed, {}, [](const Candidate* c) { return *c->time_ns; });
+  std::string rows;
+  std::set<std::string> seen;
+  for (const Candidate* c : timed) {
+    if (!seen.insert(c->opts).second) continue;
+    rows += fmt::format("<tr><td class='opts'>{}</td><td class='n'>{}</td><td>{}</td></tr>\n",
+                        opts_html(c->opts), time_text(c->time_ns), escaped(c->stage));
+    if (seen.size() == most) break;
+  }
+  if (rows.empty()) return {};
+  return fmt::format(
+      "<details class='code'><summary>The {} fastest</summary>\n<p class='soft'>As timed in their "
+      "stage: times of "
+      "the search order candidates, only those of the confirmation are results.</p>\n<div "
+      "class='scroll'>"
+      "<table><thead><tr><th scope='col'>opts</th><th scope='col' class='n'>time</th><th "
+      "scope='col'>stage"
+      "</th></tr></thead><tbody>\n{}</tbody></table></div></details>\n",
+      seen.size(), rows);
 }
 
 std::string failures_html(const KernelFacts& k) {
@@ -170,7 +198,7 @@ std::string kernel_section(const KernelFacts& k, size_t index, bool open, size_t
   out += axes_html(k);
   if (!k.candidates.empty())
     out += fmt::format("<h3>{} trials</h3>\n", k.candidates.size()) + scatter_svg(k, marks) +
-           legend(k);
+           legend(k) + fastest_html(k);
   return out + evidence(k) + failures_html(k) + code_html(k, code_bytes) + "</div></details>\n";
 }
 

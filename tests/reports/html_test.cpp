@@ -61,6 +61,13 @@ TEST(Html, HasEveryPart) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
+TEST(Html, TheFastestInWords) {
+  const std::string page = html_report(sample_report());
+  const size_t list = page.find("The 3 fastest");  // distinct opts with a time
+  ASSERT_NE(list, std::string::npos);
+  EXPECT_LT(page.find("1.00 us</td><td>confirm", list), page.find("4.00 us</td><td>search", list));
+}
+
 TEST(Html, OptsBreakAfterEach) {
   Report r = sample_report();
   r.kernels[0].opts = "UPCAST:0:4;<b>;UNROLL:0:2";
