@@ -88,8 +88,8 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
   const UOp clamped = divides ? value : where(inside, value, iconst(n - 1));
   const bool reduces = r.axis_type() == AxisType::REDUCE;
 
-  // Reads that move by one element a step can become lanes and keep a mask; others read a clamped
-  // place, whose value is never used. What is written is always gated.
+  // Reads that move by one or two elements a step can become lanes and keep a mask; others read a
+  // clamped place, whose value is never used. What is written is always gated.
   Substitution done;
   for (UOp u : toposort(ast_)) {
     if (u == r) {
@@ -120,7 +120,8 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
           toposort(ast_), [&](UOp s) { return s.op() == Op::STORE && s.src(0) == u; });
       UOp index = substitute(flat, {{r, value}});
       UOp gate = valid ? substitute(valid, {{r, value}}) : UOp{};
-      if (stored || unit_stride(flat, r))
+      const auto stride = stride_along(flat, r);
+      if (stored || stride == 1 || stride == 2)
         gate = gate ? gate & inside : inside;
       else
         index = substitute(flat, {{r, clamped}}),
