@@ -14,8 +14,8 @@ Measured rate(const Settings& settings, const std::string& toml) {
   int ok = 0;
   for (const TunedKernel& k : run.kernels) ok += k.ok_trials;
   return {ok / run.wall_s,
-          fmt::format("{} distinct ok trials in {:.1f} s, {} kernels", ok, run.wall_s,
-                      run.kernels.size()),
+          fmt::format("{} distinct ok trials in {:.1f} s ({:.1f} s of processor time), {} kernels",
+                      ok, run.wall_s, run.cpu_s, run.kernels.size()),
           {}};
 }
 

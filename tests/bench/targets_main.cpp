@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "devices/cpu/topology.h"
 #include "tests/bench/goal.h"
 #include "tests/bench/openblas.h"
 #include "workloads/selection.h"
@@ -97,6 +98,10 @@ std::string target_text(const Goal& g) {
 
 int run(const Arguments& arguments) {
   bool failed = false, missed = false;
+  double load[1] = {};
+  if (!arguments.list && getloadavg(load, 1) == 1)
+    fmt::print("load {:.1f} on {} processing units; absolute times and rates suffer from it\n",
+               load[0], read_topology().pus.size());
   for (const Goal& g : selected(arguments)) {
     const std::string head = fmt::format("{:<38} issue {}  ", g.name, g.issue);
     if (arguments.list) {

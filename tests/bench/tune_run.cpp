@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
@@ -60,6 +61,15 @@ class Confined {
   cpu_set_t before_;
 };
 
+double children_cpu_s() {
+  rusage u{};
+  getrusage(RUSAGE_CHILDREN, &u);
+  const auto s = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return s(u.ru_utime) + s(u.ru_stime);
+}
+
 std::string output_of(const std::string& command) {
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
@@ -90,11 +100,14 @@ TuneRun tune(const Settings& settings, const std::string& toml, double budget_s,
   std::ofstream(workload) << toml;
   const std::string program = fmt::format("'{}/beamline'", settings.program_dir);
   const Confined confined(pus);
-  const std::string text = output_of(fmt::format(
-      "{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s", program, workload.string(),
-      (scratch.path() / "scratch.db").string(), strategy(program), budget_s));
+  const std::string how = strategy(program);
+  const double before = children_cpu_s();
+  const std::string text = output_of(
+      fmt::format("{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s", program,
+                  workload.string(), (scratch.path() / "scratch.db").string(), how, budget_s));
   const nlohmann::json json = nlohmann::json::parse(text);
   TuneRun run;
+  run.cpu_s = children_cpu_s() - before;
   run.wall_s = json.at("wall_s").get<double>();
   for (const nlohmann::json& k : json.at("kernels")) {
     TunedKernel tuned{k.at("name"), k.at("status"), "", k.at("trials").at("ok")};

@@ -14,6 +14,7 @@ struct TunedKernel {
 struct TuneRun {
   std::vector<TunedKernel> kernels;
   double wall_s = 0;  // of the command's search, start of its workers included
+  double cpu_s = 0;   // of all its processes: what it got of a machine that others use too
 };
 /// `toml`: the workload; `pus`: processing units it may use, 0 = all. Throws std::runtime_error
 /// when the command fails.
