@@ -1,6 +1,6 @@
 // Did a kernel compute the right thing? Element by element against the reference, by the tolerance
 // of a kernel: |got - ref| <= rtol * (|ref| + rms(ref)). Integers and bools are exact, NaN and Inf
-// match in place. Pure functions over memory; f32, f64, f16, bf16, integers and bool.
+// match in place. Pure functions over memory; all types that are stored.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace beamline {
 
-/// False for types this file cannot read (fp8, weak types, void).
+/// False for types this file cannot read (weak types, void).
 bool comparable(DType t);
 /// An output of type `got` may be compared with expected values of type `want`: the same, or f64
 /// for any float.

@@ -68,6 +68,14 @@ std::variant<std::vector<BufferSpec>, std::string> ProgramData::buffers(int kern
   return specs;
 }
 
+std::variant<ProgramData::Contents, std::string> ProgramData::expected(int buffer, int input_set) {
+  const int producer = program_.buffers[static_cast<size_t>(buffer)].producer;
+  if (producer < 0) return fmt::format("buffer {} is not written", buffer);
+  if (auto why = need_expected(producer, input_set)) return *why;
+  const Expected& e = expected_.at({buffer, input_set});
+  return Contents{e.dtype, e.file.bytes()};
+}
+
 void ProgramData::forget(int kernel) {
   for (int b : program_.kernels[static_cast<size_t>(kernel)].buffers)
     for (int set : {0, 1})

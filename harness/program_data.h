@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -33,6 +34,13 @@ class ProgramData {
 
   /// The buffers of a kernel in slot order, or why there is no reference.
   std::variant<std::vector<BufferSpec>, std::string> buffers(int kernel, int input_set);
+  /// What a kernel should leave in a buffer: its dtype (f64 for any float) and bytes, which live as
+  /// long as this object; or why there is no reference.
+  struct Contents {
+    std::string dtype;
+    std::span<const std::byte> bytes;
+  };
+  std::variant<Contents, std::string> expected(int buffer, int input_set);
   /// Forgets what was expected of the kernel, so that it is computed again.
   void forget(int kernel);
 

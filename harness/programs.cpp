@@ -87,6 +87,7 @@ KernelProgram lower_instance(workloads::Instance instance,
     program.kernels.push_back(describe(k.ast, k.name, std::move(slots), program.buffers,
                                        static_cast<int>(program.kernels.size())));
   }
+  program.outputs.assign(graph.outputs.begin(), graph.outputs.end());
   program.instance = std::move(instance);
   return program;
 }
@@ -148,8 +149,11 @@ KernelProgram lower_uop_file(const std::string& file,
   }
   std::string name = fs::path(file).stem().string();
   program.kernels.push_back(describe(ast, name, slots, program.buffers, 0));
-  for (ProgramBuffer& b : program.buffers)
-    if (b.producer >= 0) b.input = -1;
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    if (program.buffers[i].producer < 0) continue;
+    program.buffers[i].input = -1;
+    program.outputs.push_back(static_cast<int>(i));
+  }
   program.instance.file = file;
   program.instance.workload = program.instance.name = name;
   program.instance.content_hash = sha256_hex(program.kernels[0].ast);

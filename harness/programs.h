@@ -34,6 +34,7 @@ struct KernelProgram {
   workloads::Instance instance;  // of a .uop file: one without a computation
   std::vector<ProgramBuffer> buffers;
   std::vector<ProgramKernel> kernels;  // in the order in which they run
+  std::vector<int> outputs;            // buffers of the results, in their order
 };
 
 struct KernelPrograms {

@@ -354,9 +354,9 @@ class Renderer {
     for (const Intrinsic& i : intrinsics) {
       if (i.op != u.reduce_op()) continue;
       const std::string name = fmt::format("llvm.vector.reduce.{}.{}",
-                                           is_float(t)      ? i.reduce_f
-                                           : is_unsigned(t) ? i.reduce_u
-                                                            : i.reduce_s,
+                                           is_float(t)                          ? i.reduce_f
+                                           : is_unsigned(t) || t == DType::Bool ? i.reduce_u
+                                                                                : i.reduce_s,
                                            suffix(t, width(s)));
       if (is_float(t) && i.op != Op::MAX) {
         declare(st, name, fmt::format("{}, {}", st, vt));

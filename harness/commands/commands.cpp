@@ -3,7 +3,8 @@
 namespace beamline::cli {
 
 std::vector<Command> all_commands() {
-  std::vector<Command> all{tune_command(), bench_command(), best_command(), kernels_command()};
+  std::vector<Command> all{tune_command(), bench_command(), best_command(), kernels_command(),
+                           run_command()};
   for (Command& c : workloads_commands()) all.push_back(std::move(c));
   all.push_back(verdict_command());
   for (Command& c : report_commands()) all.push_back(std::move(c));

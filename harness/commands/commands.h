@@ -9,6 +9,7 @@ namespace beamline::cli {
 Command tune_command();
 Command best_command();
 Command kernels_command();
+Command run_command();
 std::vector<Command> workloads_commands();
 std::vector<Command> report_commands();
 Command devices_command();

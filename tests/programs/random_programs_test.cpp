@@ -93,7 +93,7 @@ TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
   EXPECT_GT(odd, count);
   EXPECT_GT(ones, count / 10);
   EXPECT_GT(empty, 0U);
-  EXPECT_EQ(ranks.size(), 5U);
+  EXPECT_GE(ranks.size(), 5U);
   if (count < 1000) return;
   for (const std::string& op : language()) EXPECT_GE(uses[op], least_uses) << op;
 }

@@ -1,0 +1,88 @@
+// `run`: one instance through compiled kernels, .npy files in and out.
+#include <gtest/gtest.h>
+
+#include "tests/harness/cli_runner.h"
+#include "workloads/elements.h"
+#include "workloads/npy.h"
+
+namespace beamline::test {
+namespace {
+
+std::vector<std::byte> floats(const std::vector<double>& values) {
+  std::vector<std::byte> bytes(values.size() * 4);
+  for (size_t i = 0; i < values.size(); i++) workloads::store(bytes, DType::F32, i, values[i]);
+  return bytes;
+}
+
+class RunCommand : public ::testing::Test {
+ protected:
+  CliRunner cli;
+  std::string file = cli.file("w.toml", R"toml(
+[[workload]]
+name = "two"
+params = { N = 3 }
+inputs = { a = "f32[N]", b = "f32[N]" }
+compute = '''
+return softmax(a) + b, argmax(a, 0)
+'''
+[[workload]]
+name = "types"
+inputs = { x = "bf16[5, 7]", y = "fp8e4m3[7]", i = "i32[4]" }
+compute = "return x * y, sin(cast(x, f32))[i % 5], cast(y, fp8e5m2), rand([3], 1)"
+)toml");
+};
+
+TEST_F(RunCommand, ComputesFromFilesIntoFiles) {
+  const std::vector<int64_t> shape = {3};
+  const std::string a = cli.file("a.npy",
+                                 workloads::npy_text(floats({1, 3, 1}), DType::F32, shape)),
+                    out = cli.path("out");
+  const CliResult r = cli.run({"run", file + ":two*", "--input", "a=" + a, "--output", out,
+                               "--no-db", "--opts", "0=UPCAST:0:3", "--json"});
+  // the first kernel is a reduction of one row: no axis to upcast
+  EXPECT_EQ(r.code, 2) << r.err;
+  EXPECT_NE(r.err.find("rejected"), std::string::npos) << r.err;
+
+  const CliResult good =
+      cli.run({"run", file + ":two*", "--input", "a=" + a, "--output", out, "--no-db", "--json"});
+  ASSERT_EQ(good.code, 0) << good.err;
+  const auto j = good.json();
+  EXPECT_EQ(j["schema"], 1);
+  EXPECT_EQ(j["checked_by"], "tensor evaluator");
+  ASSERT_EQ(j["outputs"].size(), 2U);
+  EXPECT_EQ(j["run"][0]["from"], "heuristic");
+  for (const auto& o : j["outputs"]) EXPECT_TRUE(o["verified"].get<bool>());
+  const auto index = workloads::read_npy(out + "/out1.npy", DType::I32, {});
+  ASSERT_TRUE(std::holds_alternative<std::vector<std::byte>>(index))
+      << std::get<std::string>(index);
+  EXPECT_EQ(workloads::load(std::get<0>(index), DType::I32, 0), 1);
+  EXPECT_TRUE(std::holds_alternative<std::vector<std::byte>>(
+      workloads::read_npy(out + "/out0.npy", DType::F32, shape)));
+}
+
+TEST_F(RunCommand, EveryKindOfNumberRunsOnTheCpu) {
+  const CliResult r = cli.run({"run", file + ":types", "--json"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.json()["outputs"].size(), 4U);
+}
+
+TEST_F(RunCommand, MistakesAreUsageErrors) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
+      {{file}, "run executes one instance, 2 are given: two/N=3, types"},
+      {{file + ":types", "--input", "z=a.npy"}, "types has no input 'z'; it has x, y, i"},
+      {{file + ":types", "--input", "x"}, "NAME=FILE.npy is expected"},
+      {{file + ":types", "--input", "x=" + cli.path("none.npy")}, "input x:"},
+      {{file + ":types", "--opts", "UPCAST:0:4"}, "KERNEL=OPTS is expected"},
+      {{file + ":types", "--opts", "nothing=UPCAST:0:4"}, "nothing"},
+  };
+  for (const auto& [arguments, message] : rows) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.begin(), "run");
+    const CliResult r = cli.run(all);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find(message), std::string::npos) << message << "\n" << r.err;
+  }
+}
+
+}  // namespace
+}  // namespace beamline::test
