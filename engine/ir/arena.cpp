@@ -62,13 +62,18 @@ bool same(const Node* n, Op op, DType t, std::span<const UOp> src, int64_t val, 
 
 }  // namespace
 
+Arena::Slot::Slot(const Node* n) : bits(reinterpret_cast<uintptr_t>(n) | (n->hash >> 48 << 48)) {
+  static_assert(sizeof(void*) == 8);
+  CHECK(reinterpret_cast<uintptr_t>(n) >> 48 == 0);
+}
+
 Arena::Arena(const Arena* base)
     : base_(base), next_id_(base ? base->next_id_ : 0), table_(1 << 10) {
   CHECK(base == nullptr || base->frozen_);
 }
 
 void Arena::reset() {
-  std::fill(table_.begin(), table_.end(), Slot{0, nullptr});
+  std::fill(table_.begin(), table_.end(), Slot());
   count_ = bytes_ = used_ = left_ = 0;
   next_id_ = base_ ? base_->next_id_ : 0;
   extras_.clear();
@@ -91,7 +96,7 @@ UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const
   Derived d = derive(op, dtype, src, val, ext);
   if (!d.error.empty()) std::fprintf(stderr, "%s\n", d.error.c_str());
   CHECK(d.error.empty());
-  if ((count_ + 1) * 2 > table_.size()) grow();
+  if ((count_ + 1) * 5 > table_.size() * 4) grow();
   Node* n = new (allocate(sizeof(Node) + src.size() * sizeof(const Node*))) Node;
   n->op = op, n->dtype = dtype, n->addrspace = d.addrspace, n->shaped = d.shaped;
   n->nsrc = static_cast<uint16_t>(src.size());
@@ -149,24 +154,20 @@ const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, in
                         const Extra* ext) const {
   for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
     const Slot& s = table_[i];
-    if (!s.node) return nullptr;
-    if (s.hash == h && same(s.node, op, t, src, val, ext)) return s.node;
+    if (s.is_free()) return nullptr;
+    if (s.may_be(h) && same(s.node(), op, t, src, val, ext)) return s.node();
   }
 }
 void Arena::put(const Node* n) {
   size_t i = n->hash & (table_.size() - 1);
-  while (table_[i].node) i = (i + 1) & (table_.size() - 1);
-  table_[i] = {n->hash, n};
+  while (!table_[i].is_free()) i = (i + 1) & (table_.size() - 1);
+  table_[i] = Slot(n);
 }
 void Arena::grow() {
   std::vector<Slot> old(table_.size() * 2);
   old.swap(table_);
-  for (const Slot& s : old) {
-    if (!s.node) continue;
-    size_t i = s.hash & (table_.size() - 1);
-    while (table_[i].node) i = (i + 1) & (table_.size() - 1);
-    table_[i] = s;
-  }
+  for (const Slot& s : old)
+    if (!s.is_free()) put(s.node());
 }
 void* Arena::allocate(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};

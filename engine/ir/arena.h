@@ -45,9 +45,15 @@ class Arena {
 
  private:
   friend struct NodeBuilder;
+  // A node's address in the low 48 bits, the top of its hash above; 0: free. Half the size of hash
+  // and pointer, so that twice as many nodes stay in a cache.
   struct Slot {
-    uint64_t hash;
-    const Node* node;  // null: free
+    uint64_t bits = 0;
+    Slot() = default;
+    explicit Slot(const Node* n);
+    bool is_free() const { return bits == 0; }
+    bool may_be(uint64_t hash) const { return (bits ^ hash) >> 48 == 0; }
+    const Node* node() const { return reinterpret_cast<const Node*>(bits << 16 >> 16); }
   };
   const Node* find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
                    const Extra* ext) const;
