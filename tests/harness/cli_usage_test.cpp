@@ -83,6 +83,7 @@ TEST(Help, EveryCommandSaysWhatItPrints) {
                                              {"devices"},
                                              {"doctor"},
                                              {"bench"},
+                                             {"run"},
                                              {"verdict"},
                                              {"accept"},
                                              {"pin"},
