@@ -1,6 +1,7 @@
 #include "engine/interpret/kernel.h"
 
 #include <cmath>
+#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -53,30 +54,79 @@ Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
   return {*r, 0};
 }
 
+// Memory that the threads of a group share. Who touched an element since the last barrier is
+// remembered: what depends on the threads' order is an error.
+struct Shared {
+  static constexpr int nobody = -1, several = -2;
+  struct Cell {
+    std::optional<Lane> value;
+    int writer = nobody, reader = nobody;  // since the barrier numbered `phase`
+    int64_t phase = -1;
+  };
+  std::unordered_map<UOp, std::vector<Cell>, UOpHash> memory;
+  std::map<std::pair<int64_t, int64_t>, int> stored;  // slot and element -> thread of this group
+  int64_t phase = 0;
+  bool alone = true;  // one thread: nobody can be in its way
+
+  Cell& touch(UOp m, size_t i) {
+    std::vector<Cell>& cells = memory[m];
+    if (cells.empty()) cells.resize(static_cast<size_t>(m.numel()));
+    Cell& c = cells[i];
+    if (c.phase != phase) c.phase = phase, c.writer = c.reader = nobody;
+    return c;
+  }
+  void write(UOp m, size_t i, int thread, Lane v) {
+    Cell& c = touch(m, i);
+    const bool other =
+        (c.writer != nobody && c.writer != thread) || (c.reader != nobody && c.reader != thread);
+    if (other) throw Failure{fmt::format("shared element {} is touched by another thread too", i)};
+    c.writer = thread;
+    c.value = v;
+  }
+  Lane read(UOp m, size_t i, int thread) {
+    Cell& c = touch(m, i);
+    if (c.writer != nobody && c.writer != thread)
+      throw Failure{fmt::format("shared element {} is read without a barrier after its write", i)};
+    if (!c.value) throw Failure{fmt::format("shared element {} is read before it is written", i)};
+    c.reader = c.reader == nobody || c.reader == thread ? thread : several;
+    return *c.value;
+  }
+};
+
+// Where a thread is: its coordinates by the name of a SPECIAL.
+using Place = std::map<std::string, int64_t, std::less<>>;
+
 class Interpreter {
  public:
-  Interpreter(std::span<const UOp> list, std::vector<InterpreterBuffer>& buffers, int64_t core)
-      : list_(list), buffers_(buffers), core_(core) {}
+  Interpreter(std::span<const UOp> list, std::vector<InterpreterBuffer>& buffers, Shared& shared,
+              Place place, int thread)
+      : list_(list),
+        buffers_(buffers),
+        shared_(shared),
+        place_(std::move(place)),
+        thread_(thread) {}
 
-  void run() {
-    std::unordered_map<UOp, size_t, UOpHash> start;
-    for (size_t pc = 0; pc < list_.size(); pc++) {
-      const UOp u = list_[pc];
+  // To the next barrier, which is returned, or to the end.
+  UOp run() {
+    for (; pc_ < list_.size(); pc_++) {
+      const UOp u = list_[pc_];
       at_ = u;
       switch (u.op()) {
         case Op::RANGE:
-          start[u] = pc;
+          start_[u] = pc_;
           values_[u] = {{0, 0}};
           break;
         case Op::END: {
           const UOp r = u.src(1);
           int64_t& i = values_.at(r)[0].i;
-          if (++i < values_.at(r.src(0))[0].i) pc = start.at(r);
+          if (++i < values_.at(r.src(0))[0].i) pc_ = start_.at(r);
           break;
         }
         case Op::BUFFER:
-          registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel()));
+          if (u.addrspace() != AddrSpace::Local)
+            registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel()));
           break;
+        case Op::BARRIER: pc_++; return u;
         case Op::STORE: store(u); break;
         case Op::INDEX:
           if (u.src(0).addrspace() == AddrSpace::None)
@@ -90,6 +140,7 @@ class Interpreter {
         default: values_[u] = evaluate(u);
       }
     }
+    return UOp{};
   }
   UOp at() const { return at_; }
 
@@ -110,7 +161,7 @@ class Interpreter {
   }
   void check(UOp memory, int64_t i) const {
     const auto size = memory.op() == Op::BUFFER
-                          ? registers_.at(memory).size()
+                          ? static_cast<size_t>(memory.numel())
                           : buffers_.at(static_cast<size_t>(memory.param().slot)).size();
     if (i < 0 || i >= static_cast<int64_t>(size))
       throw Failure{fmt::format("element {} of {} {} with {} elements", i, op_name(memory.op()),
@@ -128,7 +179,9 @@ class Interpreter {
       const int64_t i = element(u.src(0), k);
       check(m, i);
       const auto at = static_cast<size_t>(i);
-      if (m.op() == Op::BUFFER) {
+      if (m.addrspace() == AddrSpace::Local) {
+        v[k] = shared_.read(m, at, thread_);
+      } else if (m.op() == Op::BUFFER) {
         const auto& r = registers_.at(m)[at];
         if (!r) throw Failure{fmt::format("register {} is read before it is written", i)};
         v[k] = *r;
@@ -151,6 +204,16 @@ class Interpreter {
       check(m, i);
       const auto at = static_cast<size_t>(i);
       const Lane v = lane(u.src(1), k);
+      if (m.addrspace() == AddrSpace::Local) {
+        shared_.write(m, at, thread_, v);
+        continue;
+      }
+      if (m.op() != Op::BUFFER && !shared_.alone) {
+        const auto [it, first] = shared_.stored.try_emplace({m.param().slot, i}, thread_);
+        if (it->second != thread_)
+          throw Failure{fmt::format("element {} of PARAM {} is written by two threads of a group",
+                                    i, m.param().slot)};
+      }
       if (m.op() == Op::BUFFER)
         registers_.at(m)[at] = v;
       else if (InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
@@ -164,7 +227,11 @@ class Interpreter {
     switch (u.op()) {
       case Op::CONST:
         return {is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0}};
-      case Op::SPECIAL: return {{core_, 0}};
+      case Op::SPECIAL: {
+        const auto it = place_.find(u.text());
+        if (it == place_.end()) throw Failure{fmt::format("the grid has no {}", u.text())};
+        return {{it->second, 0}};
+      }
       case Op::LOAD: return load(u);
       case Op::STACK: {
         Value v;
@@ -197,8 +264,12 @@ class Interpreter {
 
   std::span<const UOp> list_;
   std::vector<InterpreterBuffer>& buffers_;
-  int64_t core_;
+  Shared& shared_;
+  Place place_;
+  int thread_;
+  size_t pc_ = 0;
   UOp at_;
+  std::unordered_map<UOp, size_t, UOpHash> start_;
   std::unordered_map<UOp, Value, UOpHash> values_;
   std::unordered_map<UOp, std::vector<std::optional<Lane>>, UOpHash> registers_;
 };
@@ -214,20 +285,62 @@ InterpreterBuffer make_buffer(DType t, size_t elements) {
   return b;
 }
 
+namespace {
+
+// The n-th point of a grid, x fastest.
+void locate(Place& place, const char* prefix, const std::vector<int64_t>& sizes, int64_t n) {
+  for (size_t d = 0; d < sizes.size(); d++) {
+    place[fmt::format("{}{}", prefix, d)] = n % sizes[d];
+    n /= sizes[d];
+  }
+}
+int64_t points(const std::vector<int64_t>& sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return n;
+}
+
+std::optional<std::string> run_group(std::span<const UOp> list,
+                                     std::vector<InterpreterBuffer>& buffers, const Place& place,
+                                     const std::vector<int64_t>& local) {
+  Shared shared;
+  shared.alone = points(local) == 1;
+  std::vector<Interpreter> threads;
+  for (int64_t t = 0; t < points(local); t++) {
+    Place own = place;
+    locate(own, "lidx", local, t);
+    threads.emplace_back(list, buffers, shared, std::move(own), static_cast<int>(t));
+  }
+  for (;; shared.phase++) {
+    UOp barrier;
+    for (size_t t = 0; t < threads.size(); t++) {
+      try {
+        const UOp reached = threads[t].run();
+        if (t == 0) barrier = reached;
+        if (!(reached == barrier)) return "BARRIER: the threads of a group wait at different ones";
+      } catch (const Failure& f) {
+        return fmt::format("{}: {}", op_name(threads[t].at().op()), f.what);
+      }
+    }
+    if (!barrier) return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::optional<std::string> interpret(std::span<const UOp> list,
-                                     std::vector<InterpreterBuffer>& buffers, int64_t threads) {
+                                     std::vector<InterpreterBuffer>& buffers,
+                                     const InterpreterGrid& grid) {
   for (UOp u : list)
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global &&
         u.param().slot >= static_cast<int64_t>(buffers.size()))
       return fmt::format("PARAM {} has no buffer", u.param().slot);
-  for (int64_t core = 0; core < threads; core++) {
-    Interpreter run(list, buffers, core);
-    try {
-      run.run();
-    } catch (const Failure& f) {
-      return fmt::format("{}: {}", op_name(run.at().op()), f.what);
+  for (int64_t core = 0; core < grid.threads; core++)
+    for (int64_t group = 0; group < points(grid.global); group++) {
+      Place place{{"core_id", core}};
+      locate(place, "gidx", grid.global, group);
+      if (auto error = run_group(list, buffers, place, grid.local)) return error;
     }
-  }
   return std::nullopt;
 }
 

@@ -19,10 +19,20 @@ struct InterpreterBuffer {
 };
 InterpreterBuffer make_buffer(DType t, size_t elements);
 
-/// Runs the list once for each core id below `threads`, in order. `buffers` by PARAM slot. The
-/// error names the node: an access out of bounds, a read of a register that was never written, an
-/// op without meaning.
+/// How often and as whom the list runs: each core id in order; each group of the grid in order, its
+/// threads from barrier to barrier one after the other. Sizes x first; none: a dimension of one.
+struct InterpreterGrid {
+  int64_t threads = 1;
+  std::vector<int64_t> global = {}, local = {};
+};
+
+/// Runs the list as the grid says. `buffers` by PARAM slot. The error names the node: an access out
+/// of bounds, a read of memory of the kernel's own that was never written, an element of shared
+/// memory that one thread writes and another touches without a barrier between them, an element of
+/// a buffer that two threads of a group write, threads of a group that wait at different barriers,
+/// an op without meaning.
 std::optional<std::string> interpret(std::span<const UOp> list,
-                                     std::vector<InterpreterBuffer>& buffers, int64_t threads = 1);
+                                     std::vector<InterpreterBuffer>& buffers,
+                                     const InterpreterGrid& grid = {});
 
 }  // namespace beamline

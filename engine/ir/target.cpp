@@ -12,15 +12,26 @@ bool read_int(std::string_view s, int& out) {
   return ec == std::errc() && p == s.data() + s.size() && out >= 0;
 }
 
+// Limits of a group that the vendors publish: threads, and bytes of shared memory without opt-in.
+struct Emulated {
+  std::string_view name;
+  int local_max, shared_bytes;
+};
+constexpr Emulated emulated[] = {
+    {"emulator:sm_75", 1024, 49152}, {"emulator:sm_80", 1024, 49152},
+    {"emulator:sm_89", 1024, 49152}, {"emulator:sm_90", 1024, 49152},
+    {"emulator:rdna3", 1024, 65536}, {"emulator:rdna4", 1024, 65536},
+    {"emulator:cdna3", 1024, 65536}, {"emulator:metal", 1024, 32768},
+};
+
 }  // namespace
 
 std::string target_text(const Target& t) {
   return fmt::format(
       "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};"
-      "masked_tails={};"
-      "index_dtype={}",
+      "local_max={};shared_bytes={};masked_tails={};index_dtype={}",
       t.name, t.cpu, t.features, t.vector_bytes, t.vector_registers, t.threads, int{t.has_local},
-      int{t.masked_tails}, dtype_name(t.index_dtype));
+      t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype));
 }
 
 std::optional<Target> parse_target(std::string_view text) {
@@ -47,6 +58,10 @@ std::optional<Target> parse_target(std::string_view text) {
       ok = read_int(value, t.threads);
     else if (key == "has_local")
       ok = read_int(value, flag), t.has_local = flag != 0;
+    else if (key == "local_max")
+      ok = read_int(value, t.local_max);
+    else if (key == "shared_bytes")
+      ok = read_int(value, t.shared_bytes);
     else if (key == "masked_tails")
       ok = read_int(value, flag), t.masked_tails = flag != 0;
     else if (key == "index_dtype") {
@@ -59,6 +74,28 @@ std::optional<Target> parse_target(std::string_view text) {
   }
   if (t.vector_bytes < 1 || t.vector_registers < 1 || t.threads < 1) return std::nullopt;
   return t;
+}
+
+std::optional<Target> emulated_target(std::string_view name) {
+  for (const Emulated& e : emulated)
+    if (e.name == name) {
+      Target t;
+      t.name = name;
+      t.vector_bytes = 16;
+      t.vector_registers = 64;  // 256 registers of 4 bytes a thread
+      t.has_local = true;
+      t.local_max = e.local_max;
+      t.shared_bytes = e.shared_bytes;
+      t.masked_tails = false;
+      return t;
+    }
+  return std::nullopt;
+}
+
+std::vector<std::string_view> emulated_targets() {
+  std::vector<std::string_view> names;
+  for (const Emulated& e : emulated) names.push_back(e.name);
+  return names;
 }
 
 }  // namespace beamline

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/ir/dtype.h"
 
@@ -17,6 +18,8 @@ struct Target {
   int vector_registers = 16;
   int threads = 1;           // most that a THREAD opt may use
   bool has_local = false;    // workgroups with shared memory
+  int local_max = 1024;      // threads of a group
+  int shared_bytes = 32768;  // memory that a group shares
   bool masked_tails = true;  // loads and stores under a lane mask; amounts need not divide
   DType index_dtype = DType::I64;
 
@@ -27,5 +30,10 @@ struct Target {
 /// "name=cpu;cpu=native;..." in a fixed order; reads back to an equal value.
 std::string target_text(const Target& t);
 std::optional<Target> parse_target(std::string_view text);
+
+/// "emulator:sm_80" and alike: a GPU that the interpreter runs, thread by thread; null for an
+/// unknown name.
+std::optional<Target> emulated_target(std::string_view name);
+std::vector<std::string_view> emulated_targets();
 
 }  // namespace beamline

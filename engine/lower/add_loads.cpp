@@ -141,28 +141,4 @@ UOp choose_lanes(UOp ast) {
   return best == nullptr ? UOp{} : best->axis;
 }
 
-UOp add_thread_dims(UOp ast, int64_t& threads) {
-  threads = 1;
-  NodeMap<UOp> done;
-  for (UOp u : toposort(ast)) {
-    if (u.op() == Op::RANGE && u.axis_type() == AxisType::THREAD) {
-      threads = u.vmax() + 1;
-      done.emplace(
-          u, make(Op::SPECIAL, DType::WeakInt, {u.src(0)}, 0, intern(std::string("core_id"))));
-      continue;
-    }
-    std::vector<UOp> src;
-    for (size_t i = 0; i < u.nsrc(); i++) {
-      const UOp s = done.at(u.src(i));
-      if (i > 0 && u.op() == Op::END && s.op() == Op::SPECIAL) continue;
-      src.push_back(s);
-    }
-    if (u.op() == Op::END && src.size() == 1)
-      done.emplace(u, src[0]);
-    else
-      done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
-  }
-  return done.at(ast);
-}
-
 }  // namespace beamline

@@ -21,7 +21,7 @@ struct State {
   std::vector<Packing> packings{};
   UOp lanes{};
   int64_t vector_lanes = 1;
-  int64_t threads = 1;
+  Grid grid{};
   std::vector<UOp> list{};
   Trace* trace = nullptr;
   bool scheduled = false;
@@ -66,9 +66,10 @@ constexpr Pass passes[] = {
     {"apply opts",            apply_all},
     {"add loads",             [](State& s) { s.graph = add_loads(s.graph); }},
     {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings); }},
+    {"group reduces",         [](State& s) { if (s.target.has_local) s.graph = reduce_across_groups(s.graph); }},
     {"choose lanes",          [](State& s) { s.lanes = choose_lanes(s.graph); s.vector_lanes = lanes_of(s.graph, s.target); }},
     {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes); }},
-    {"add thread dims",       [](State& s) { s.graph = add_thread_dims(s.graph, s.threads); }},
+    {"add grid",              [](State& s) { s.graph = add_grid(s.graph, s.grid); }},
     {"expand",                expand_all},
     {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},
     {"order index sums",      [](State& s) { s.graph = order_index_sums(s.graph); }},
@@ -139,7 +140,7 @@ std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, con
   }
   k.list = std::move(s.list);
   k.args = args_of(k.list);
-  k.threads = s.threads;
+  k.grid = s.grid;
   k.opts = std::move(s.applied);
   return k;
 }

@@ -21,13 +21,19 @@ struct LinearArg {
   bool written = false;
 };
 
+/// How a kernel is launched.
+struct Grid {
+  int64_t threads = 1;                 // core ids it must be called with
+  std::vector<int64_t> global, local;  // groups, and threads of a group; at most 3, x first
+};
+
 /// A kernel as a list: every node after its operands, RANGE ... END in nesting order.
 struct LinearKernel {
   std::string name;
   std::vector<UOp> list;
   std::vector<LinearArg> args;  // by slot
-  int64_t threads = 1;          // core ids the kernel must be called with
-  Opts opts;                    // as applied, amounts of 0 resolved
+  Grid grid;
+  Opts opts;  // as applied, amounts of 0 resolved
   Estimates estimates;
 };
 

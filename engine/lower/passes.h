@@ -7,6 +7,7 @@
 
 #include "engine/ir/target.h"
 #include "engine/ir/uop.h"
+#include "engine/lower/lower.h"
 #include "engine/opt/schedule.h"
 #include "engine/rewrite/rule.h"
 
@@ -32,8 +33,13 @@ UOp choose_lanes(UOp ast);
 /// after the loop.
 UOp reduce_to_accumulator(UOp ast, UOp lanes);
 
-/// 12: THREAD ranges become the special `core_id`; `threads` receives their size (1 without).
-UOp add_thread_dims(UOp ast, int64_t& threads);
+/// 10, 11: a REDUCE over ranges of the group becomes one over what its threads left in shared
+/// memory, after a barrier. After add_loads.
+UOp reduce_across_groups(UOp ast);
+
+/// 12: THREAD ranges become the special `core_id`, GLOBAL ones `gidx0`.., LOCAL and GROUP_REDUCE
+/// ones `lidx0`..; `grid` receives their sizes.
+UOp add_grid(UOp ast, Grid& grid);
 
 /// 9, 14: UPCAST and UNROLL ranges are written out. The lane axis is cut into vectors of at most
 /// `vector_lanes`, which stay vectors (shape (n)); the other axes are unrolled.

@@ -9,6 +9,11 @@ constexpr int64_t upcasts[] = {2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 32, 48, 64, 
 constexpr int64_t unrolls[] = {2, 4, 8, 16, 32, 64, 0};
 constexpr int64_t threads[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64};
 constexpr int64_t tiles[] = {2, 3, 4, 8, 16};
+// Of targets whose threads come in groups.
+constexpr int64_t locals[] = {2, 3, 4, 8, 13, 16, 29, 32};
+constexpr int64_t group_tops[] = {13, 16, 28, 29, 32, 49, 64, 256};
+constexpr int64_t groups[] = {4, 8, 16, 0};
+constexpr int64_t paddings[] = {4, 8, 16, 32};
 constexpr int64_t max_axes = 8;
 
 }  // namespace
@@ -34,6 +39,14 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   offer(OptKind::UNROLL, unrolls);
   offer(OptKind::THREAD, threads);
   offer(OptKind::TILE, tiles);
+  if (target.has_local) {
+    offer(OptKind::LOCAL, locals);
+    offer(OptKind::GROUPTOP, group_tops);
+    offer(OptKind::GROUP, groups);
+    offer(OptKind::PADTO, paddings);
+    KernelSchedule trial = *schedule;
+    if (!trial.apply({OptKind::NOLOCALS, 0, {}})) out.push_back({OptKind::NOLOCALS, 0, {}});
+  }
   const auto count = std::min<int64_t>(max_axes, static_cast<int64_t>(schedule->axes().size()));
   for (int64_t i = 0; i < count; i++)
     for (int64_t j = i + 1; j < count; j++) {

@@ -48,6 +48,7 @@ constexpr int64_t max_pack_bytes = int64_t{1} << 20;  // it lies on the thread's
 
 KernelSchedule::KernelSchedule(UOp ast, const Target& target) : ast_(ast), target_(target) {
   CHECK(ast.op() == Op::SINK);
+  if (target.has_local) globalize();
 }
 
 int64_t KernelSchedule::size(UOp r) { return r.vmax() + 1; }
@@ -80,13 +81,18 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
   int64_t id = 0;
   for (UOp u : toposort(ast_))
     if (u.op() == Op::RANGE) id = std::max(id, u.range_id() + 1);
-  const UOp rest = range(outer, r.range_id(), r.axis_type());
+  const UOp rest = outer == 1 ? UOp{} : range(outer, r.range_id(), r.axis_type());
   const UOp part = range(k, id, type);
   const UOp value = outer == 1 ? part : top ? part * iconst(outer) + rest : rest * iconst(k) + part;
-  const bool divides = n % k == 0;
+  replace(r, value, rest, part, n % k == 0);
+  return part;
+}
+
+void KernelSchedule::replace(UOp r, UOp value, UOp rest, UOp part, bool divides) {
+  const int64_t n = size(r);
+  const bool same_type = part && part.axis_type() == r.axis_type();
   const UOp inside = divides ? UOp{} : value < iconst(n);
   const UOp clamped = divides ? value : where(inside, value, iconst(n - 1));
-  const bool reduces = r.axis_type() == AxisType::REDUCE;
 
   // Reads that move by one or two elements a step can become lanes and keep a mask; others read a
   // clamped place, whose value is never used. What is written is always gated.
@@ -104,13 +110,13 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
         src.push_back(done.at(u.src(i)));
         continue;
       }
-      if (outer > 1) src.push_back(rest);
+      if (rest) src.push_back(rest);
       ended = true;
-      if (type != r.axis_type()) src.push_back(part);
+      if (part && !same_type) src.push_back(part);
     }
     // A part that stays a loop is the innermost of them: its id says so, and the END must agree.
-    if (ended && type == r.axis_type()) src.push_back(part);
-    if (!divides && u.op() == Op::REDUCE && reduces && std::ranges::find(src, part) != src.end())
+    if (ended && same_type) src.push_back(part);
+    if (!divides && u.op() == Op::REDUCE && ended)
       src[0] = where(inside, src[0], reduce_identity(u.reduce_op(), u.dtype()));
     UOp built = src == u.srcs() ? u : rebuild(u, src);
     if (!divides && u.op() == Op::INDEX && u.src(1).has_range(r)) {
@@ -131,7 +137,6 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
     done.emplace(u, built);
   }
   ast_ = simplify(done.at(ast_));
-  return part;
 }
 
 std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount) const {
@@ -251,12 +256,13 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::PACK) return pack(opt);
   if (!packings_.empty()) return "what splits or moves loops comes before PACK";
   if (opt.kind == OptKind::TC) return "this target has no tensor cores";
-  if (opt.kind == OptKind::LOCAL || opt.kind == OptKind::GROUP || opt.kind == OptKind::GROUPTOP ||
-      opt.kind == OptKind::NOLOCALS)
+  if (needs_local(opt.kind) && !target_.has_local)
     return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
                        target_.name);
+  if (opt.kind == OptKind::NOLOCALS) return disable_locals(opt);
   if (opt.kind == OptKind::SWAP) return swap_loops(opt);
-  if (opt.kind == OptKind::PADTO) return "PADTO is not needed here: amounts need not divide";
+  if (opt.kind == OptKind::PADTO && target_.masked_tails)
+    return "PADTO is not needed here: amounts need not divide";
   const std::vector<UOp> list = axes_for(opt.kind);
   if (opt.axis >= static_cast<int64_t>(list.size()))
     return fmt::format("axis {} does not exist, {} has {} axes here", opt.axis,
@@ -264,11 +270,20 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   const UOp r = list[static_cast<size_t>(opt.axis)];
   const int64_t n = size(r), k = opt.amount() == 0 ? n : opt.amount();
   const AxisType t = r.axis_type();
+  if (opt.kind == OptKind::PADTO) return pad_to(opt, r);
   if (k < 2) return "an amount of 1 changes nothing";
   if (k > n) return fmt::format("amount {} exceeds the axis of {}", k, n);
   if (!target_.masked_tails && n % k != 0) return fmt::format("{} does not divide {}", k, n);
   switch (opt.kind) {
+    case OptKind::LOCAL:
+    case OptKind::GROUP:
+    case OptKind::GROUPTOP:
+      if (auto why = check_local(opt, r, k)) return why;
+      shift_to(r, k, opt.kind == OptKind::LOCAL ? AxisType::LOCAL : AxisType::GROUP_REDUCE,
+               opt.kind == OptKind::GROUPTOP);
+      break;
     case OptKind::UPCAST:
+      if (auto why = check_shared_bytes(k, 1)) return why;
       if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL)
         return fmt::format("axis {} is {}; UPCAST takes an output axis", opt.axis,
                            axis_type_name(t));

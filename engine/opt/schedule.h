@@ -50,6 +50,15 @@ class KernelSchedule {
   // Splits r into r' * k + new (or new * ceil(n / k) + r' when `top`); returns the new range. A k
   // that does not divide gives masked accesses and, in reductions, the identity.
   UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
+  // r becomes `value`, of the ranges `rest` and `part` (either may be null); what lies outside of r
+  // is gated unless it `divides`.
+  void replace(UOp r, UOp value, UOp rest, UOp part, bool divides);
+  // Of targets with local memory, in locals.cpp.
+  void globalize();
+  std::optional<std::string> disable_locals(const Opt& opt);
+  std::optional<std::string> pad_to(const Opt& opt, UOp r);
+  std::optional<std::string> check_local(const Opt& opt, UOp r, int64_t amount) const;
+  std::optional<std::string> check_shared_bytes(int64_t amount, int64_t new_groups) const;
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
   std::optional<std::string> swap_loops(const Opt& opt);
   std::optional<std::string> pack(const Opt& opt);
@@ -58,7 +67,11 @@ class KernelSchedule {
   Target target_;
   Opts applied_;
   std::vector<Packing> packings_;
+  bool no_locals_ = false;
 };
+
+/// Opts that split work among the threads of a group: LOCAL, GROUP, GROUPTOP, and NOLOCALS.
+bool needs_local(OptKind kind);
 
 /// Replays a whole sequence.
 std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,

@@ -311,7 +311,10 @@ class CRenderer {
         names_[u] = let(type(u), "({}){{{}}}", type(u), lanes);
         return;
       }
-      case Op::SPECIAL: names_[u] = "core_id"; return;
+      case Op::SPECIAL:
+        if (u.text() != "core_id") throw Unsupported{"grids"};
+        names_[u] = "core_id";
+        return;
       case Op::RANGE: {
         const std::string i = fmt::format("i{}", next_++);
         put("for ({0} {1} = 0; {1} < {2}; {1}++) {{", scalar_type(u.dtype()), i,

@@ -422,7 +422,10 @@ class Renderer {
         names_[u] = v;
         return;
       }
-      case Op::SPECIAL: names_[u] = "%core_id"; return;
+      case Op::SPECIAL:
+        if (u.text() != "core_id") throw Unsupported{"grids"};
+        names_[u] = "%core_id";
+        return;
       case Op::RANGE: {
         const auto id = next_++;
         const std::string before = block_, t(scalar_type(u.dtype()));

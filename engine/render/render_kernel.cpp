@@ -38,7 +38,7 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
     out.args.push_back(
         {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
   out.estimates = k.estimates;
-  out.threads = static_cast<int>(k.threads);
+  out.threads = static_cast<int>(k.grid.threads);
   out.opts_text = opts_text(k.opts);
   return out;
 }

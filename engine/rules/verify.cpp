@@ -17,8 +17,8 @@ constexpr OpSet tensor_ops =
     leaves | ops::elementwise | ops::movement | Op::REDUCE | Op::CONTIGUOUS | Op::DETACH | Op::SINK;
 constexpr OpSet kernel_ops =
     leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END | Op::STORE | Op::INDEX | Op::RANGE;
-constexpr OpSet lowered_ops =
-    kernel_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP | Op::SHRINK | Op::SPECIAL;
+constexpr OpSet lowered_ops = kernel_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
+                              Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
 UOp memory_of(UOp u) {
   while (u.op() == Op::INDEX || u.op() == Op::SHRINK || u.op() == Op::AFTER) u = u.src(0);

@@ -73,7 +73,24 @@ KernelUse one_kernel(const std::vector<KernelUse>& kernels, const std::string& s
   return found[0];
 }
 
+Device find_target(const std::string& name) {
+  auto target = emulated_target(name);
+  if (!target && name.starts_with("emulator")) {
+    const std::vector<std::string_view> names = emulated_targets();
+    throw UsageError(fmt::format("--device: '{}' is none of {}", name,
+                                 workloads::one_of({names.begin(), names.end()})));
+  }
+  if (!target) return find_device(name);
+  Device d;
+  d.target = *target;
+  d.identity.device_id = d.identity.name = d.identity.backend = name;
+  return d;
+}
+
 Device find_device(const std::string& name, int threads) {
+  if (name.starts_with("emulator"))
+    throw UsageError(fmt::format(
+        "--device: {} only shows what a kernel computes; there is nothing to time", name));
   CpuTopology topology = read_topology();
   CpuModel model = read_cpu_model();
   Device d;

@@ -32,6 +32,8 @@ struct Device {
 /// "cpu" (through LLVM), "cpu:c" (through C and clang), a device_id or a unique prefix of one.
 /// Throws UsageError for any other.
 Device find_device(const std::string& name, int threads = 0);
+/// One to look at code for: also an emulated GPU, which runs nothing and has no PUs.
+Device find_target(const std::string& name);
 
 /// Stable name of an instance in the database.
 std::string workload_id(const workloads::Instance& instance);

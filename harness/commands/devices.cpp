@@ -51,7 +51,9 @@ Found find_devices() {
   // Backends that users know of and this program was not built with.
   f.absent.push_back({"opencl", "this version of beamline has no OpenCL backend"});
   f.absent.push_back({"cuda", "this version of beamline has no CUDA backend"});
-  f.absent.push_back({"emulator", "this version of beamline has no emulator"});
+  f.absent.push_back(
+      {"emulator",
+       "emulated GPUs only show what a kernel computes: ir lower --device emulator:sm_80"});
   return f;
 }
 

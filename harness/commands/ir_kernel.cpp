@@ -39,7 +39,7 @@ void refuse_opt(const Opts& opts, const OptRefusal& refusal) {
 
 ChosenKernel choose_kernel(const Arguments& arguments) {
   ChosenKernel k;
-  k.device = find_device(arguments.text("device", "cpu"));
+  k.device = find_target(arguments.text("device", "cpu"));
   std::vector<KernelProgram> programs = read_programs(arguments);
   std::vector<KernelUse> kernels = unique_kernels(programs);
   KernelUse kernel = one_kernel(kernels, arguments.text("kernel"));

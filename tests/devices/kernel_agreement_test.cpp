@@ -134,7 +134,7 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
         std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
       const auto lowered = lower(k.ast, opts, target);
       ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered));
-      const auto error = interpret(std::get<LinearKernel>(lowered).list, want, source.threads);
+      const auto error = interpret(std::get<LinearKernel>(lowered).list, want, {source.threads});
       ASSERT_FALSE(error.has_value()) << *error;
       for (size_t b = 0; b < got.size(); b++)
         for (size_t i = 0; i < got[b].size(); i++)

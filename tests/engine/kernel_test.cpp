@@ -159,7 +159,8 @@ std::vector<double> run(const KernelGraph& g, const std::vector<test::Tensor>& i
     const LinearKernel& linear = std::get<LinearKernel>(lowered);
     std::vector<InterpreterBuffer> args;
     for (size_t id : k.buffers) args.push_back(memory[id]);
-    const auto error = interpret(linear.list, args, linear.threads);
+    const auto error =
+        interpret(linear.list, args, {linear.grid.threads, linear.grid.global, linear.grid.local});
     EXPECT_FALSE(error.has_value()) << *error << "\nopts " << opts_text(opts) << "\n"
                                     << print_linear(linear.list);
     for (size_t i = 0; i < k.buffers.size(); i++) memory[k.buffers[i]] = args[i];
@@ -209,6 +210,47 @@ TEST_P(Kernels, AgreeWithTheTensorGraph) {
     expect_close(got, want, "opts" + applied);
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// Random opts of targets whose threads come in groups, run thread by thread.
+TEST_P(Kernels, AgreeOnTargetsWithGroups) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp sink = make(Op::SINK, DType::Void, {GetParam().build(t)});
+  const auto in = inputs_of(sink, 1);
+  const std::vector<double> want = test::evaluate(sink, in)[0].data;
+  const KernelGraph g = make_kernels(sink);
+  std::mt19937 random(11);
+  std::map<OptKind, int> used;
+  for (std::string_view name : emulated_targets()) {
+    const Target target = *emulated_target(name);
+    expect_close(run(g, in, target, [](UOp) { return Opts{}; }), want, "unoptimised");
+    for (int round = 0; round < 5; round++) {
+      std::string applied;
+      const auto choose = [&](UOp ast) {
+        Opts opts;
+        for (size_t n = 1 + random() % 5; n > 0; n--) {
+          Opts next = legal_actions(ast, opts, target);
+          // Most actions split output axes; those of groups get their turn.
+          if (random() % 2 == 0)
+            std::erase_if(next, [](const Opt& o) { return !needs_local(o.kind); });
+          if (next.empty()) continue;
+          opts.push_back(next[random() % next.size()]);
+          used[opts.back().kind]++;
+        }
+        applied += " [" + opts_text(opts) + "]";
+        return opts;
+      };
+      const std::vector<double> got = run(g, in, target, choose);
+      expect_close(got, want, std::string(name) + " opts" + applied);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  if (GetParam().name != std::string("matmul even")) return;
+  for (OptKind kind : {OptKind::UPCAST, OptKind::UNROLL, OptKind::LOCAL, OptKind::GROUP,
+                       OptKind::GROUPTOP, OptKind::NOLOCALS, OptKind::PADTO, OptKind::SWAP})
+    EXPECT_GT(used[kind], 0) << opt_kind_name(kind) << " was never tried";
 }
 
 TEST_P(Kernels, PrepareIsIdempotentAndTextReadsBack) {

@@ -1,0 +1,104 @@
+// What a schedule does on targets whose threads come in groups with shared memory (engine.md 5.2).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/opt/schedule.h"
+#include "engine/rewrite/rewriter.h"
+
+namespace beamline {
+namespace {
+
+bool is_group(AxisType t) { return t == AxisType::GROUP_REDUCE; }
+bool is_thread(AxisType t) { return is_group(t) || t == AxisType::LOCAL || t == AxisType::WARP; }
+
+}  // namespace
+
+bool needs_local(OptKind kind) {
+  return kind == OptKind::LOCAL || kind == OptKind::GROUP || kind == OptKind::GROUPTOP ||
+         kind == OptKind::NOLOCALS;
+}
+
+// Output loops that every store depends on are the grid.
+void KernelSchedule::globalize() {
+  Substitution grid;
+  const std::vector<UOp> order = toposort(ast_);
+  for (UOp r : order) {
+    if (r.op() != Op::RANGE || r.axis_type() != AxisType::WEAK) continue;
+    const bool everywhere = std::ranges::all_of(
+        order, [&](UOp u) { return u.op() != Op::STORE || u.src(0).has_range(r); });
+    if (everywhere) grid.emplace(r, range(r.src(0), r.range_id(), AxisType::GLOBAL));
+  }
+  if (!grid.empty()) ast_ = substitute(ast_, grid);
+}
+
+std::optional<std::string> KernelSchedule::disable_locals(const Opt& opt) {
+  for (UOp r : axes())
+    if (is_thread(r.axis_type())) return "NOLOCALS comes before LOCAL, GROUP and GROUPTOP";
+  if (no_locals_) return "NOLOCALS was applied already";
+  no_locals_ = true;
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
+// The axis grows to a multiple of the amount; what it gained is gated.
+std::optional<std::string> KernelSchedule::pad_to(const Opt& opt, UOp r) {
+  const AxisType t = r.axis_type();
+  if (t == AxisType::UPCAST || t == AxisType::UNROLL || t == AxisType::THREAD)
+    return fmt::format("axis {} is {}; PADTO takes a loop", opt.axis, axis_type_name(t));
+  const int64_t n = size(r), k = opt.amount();
+  if (k < 2) return "an amount under 2 changes nothing";
+  if (n % k == 0) return fmt::format("{} is a multiple of {} already", n, k);
+  const int64_t padded = (n + k - 1) / k * k;
+  if (n * 4 <= padded) return fmt::format("{} would be padded to {}, fourfold or more", n, padded);
+  const UOp whole = range(padded, r.range_id(), t);
+  replace(r, whole, whole, UOp{}, false);
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
+// Every thread of a group keeps its partial result, for each of its written out values.
+std::optional<std::string> KernelSchedule::check_shared_bytes(int64_t amount,
+                                                              int64_t new_groups) const {
+  int64_t elements = amount, groups = new_groups, bytes = 0;
+  for (UOp a : axes()) {
+    const AxisType t = a.axis_type();
+    if (is_thread(t) || t == AxisType::UPCAST) elements *= size(a);
+    if (is_group(t)) groups *= size(a);
+  }
+  if (groups <= 1) return std::nullopt;
+  for (UOp u : toposort(ast_))
+    if (u.op() == Op::REDUCE) bytes = std::max<int64_t>(bytes, dtype_bytes(u.dtype()));
+  if (elements * bytes > target_.shared_bytes)
+    return fmt::format("{} bytes of shared memory exceed the {} of a group", elements * bytes,
+                       target_.shared_bytes);
+  return std::nullopt;
+}
+
+std::optional<std::string> KernelSchedule::check_local(const Opt& opt, UOp r,
+                                                       int64_t amount) const {
+  if (no_locals_)
+    return fmt::format("NOLOCALS was applied, {} needs them", opt_kind_name(opt.kind));
+  const AxisType t = r.axis_type();
+  const bool local = opt.kind == OptKind::LOCAL;
+  if (local && t != AxisType::GLOBAL && t != AxisType::WEAK)
+    return fmt::format("axis {} is {}; LOCAL takes an output axis", opt.axis, axis_type_name(t));
+  int64_t threads = amount;
+  for (UOp a : axes())
+    if (is_thread(a.axis_type())) threads *= size(a);
+  if (threads > target_.local_max)
+    return fmt::format("{} threads exceed the {} of a group", threads, target_.local_max);
+  if (local) return check_shared_bytes(amount, 1);
+  for (UOp a : axes())
+    if (a.axis_type() == AxisType::WEAK || a.axis_type() == AxisType::LOOP)
+      return "an output loop that is not part of the grid would share the memory of its steps";
+  for (UOp u : toposort(ast_)) {
+    if (u.op() != Op::REDUCE) continue;
+    for (UOp inner : toposort(u.src(0)))
+      for (size_t i = 1; inner.op() == Op::REDUCE && i < inner.nsrc(); i++)
+        if (inner.src(i) == r) return "the reduction lies within another one";
+  }
+  return check_shared_bytes(amount, amount);
+}
+
+}  // namespace beamline
