@@ -249,8 +249,9 @@ TEST_F(Tune, ThroughCAndClang) {
     EXPECT_EQ(k["trials"]["wrong_result"], 0);
     EXPECT_EQ(k["trials"]["compile_error"], 0);
   }
-  EXPECT_TRUE(query("SELECT DISTINCT toolchain FROM best_opts")[0][0].get<std::string>().starts_with(
-      "clang 19"));
+  EXPECT_TRUE(
+      query("SELECT DISTINCT toolchain FROM best_opts")[0][0].get<std::string>().starts_with(
+          "clang 19"));
   // Another device: the rows of one do not serve the other.
   EXPECT_EQ(tune({"--json"}).json()["kernels"][0]["status"], "tuned");
   EXPECT_EQ(query("SELECT count(*) FROM best_opts")[0][0], 4);
