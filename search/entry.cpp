@@ -37,12 +37,12 @@ void Entry::recall(std::span<const KnownTrial> known, std::span<const std::strin
   }
 }
 
-std::vector<int> Entry::admit(std::span<const Candidate> candidates) {
+std::vector<int> Entry::admit(std::span<const Candidate> candidates, bool beyond_limit) {
   std::vector<Candidate> fresh;
   for (const Candidate& c : candidates) {
     auto [it, is_new] = by_text_.try_emplace(c.opts, -1);
     bool asleep = !is_new && it->second >= 0 && field_[it->second].program < 0;
-    if (!asleep && (!is_new || full())) {
+    if (!asleep && (!is_new || (full() && !beyond_limit))) {
       if (is_new) by_text_.erase(it);
       continue;
     }

@@ -16,7 +16,8 @@ class Entry {
 
   /// Indices of the contestants that may be timed. A text that was seen before is skipped, unless
   /// it is of a contestant without a program.
-  std::vector<int> admit(std::span<const Candidate> candidates);
+  /// `beyond_limit`: whatever was compiled before.
+  std::vector<int> admit(std::span<const Candidate> candidates, bool beyond_limit = false);
   /// What an earlier part of the run found out. The candidates of `but` are to be admitted again
   /// (they are not told again); of the others, those that failed stay out and those that were timed
   /// become contestants without a program, until they are admitted.

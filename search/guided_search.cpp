@@ -61,7 +61,7 @@ SearchResult Guided::run(Proposer& proposer) {
   for (const Candidate& c : task_.planted)
     if (!entry_.seen(c.opts)) first.push_back(c);
   observer_.on_progress({.phase = "compile", .done = 0, .total = first.size(), .best_opts = {}});
-  std::vector<int> fresh = entry_.admit(first);
+  std::vector<int> fresh = entry_.admit(first, true);
   roles_ = {.heuristic = entry_.find(heuristic_),
             .unoptimised = entry_.find(""),
             .stored = task_.has_stored ? entry_.find(task_.stored_opts) : -1};

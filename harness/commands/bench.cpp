@@ -129,7 +129,8 @@ Request read_flags(const Context& context, std::vector<std::string> flags) {
 }
 
 void start_library(const std::vector<std::string>& flags) {
-  std::vector<std::string> words = {"beamline"};
+  static std::vector<std::string> words;  // the library keeps a pointer to the first
+  words = {"beamline"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());

@@ -86,7 +86,8 @@ TEST_F(Report, RunsAreNamedByNumberPlaceAndLabel) {
   EXPECT_EQ(two.json()["kernels"][0].contains("earlier"), true);
   // An older run shows its own winner, from its own trials.
   CliResult older = report({"json", "-o", "-", "--run", "1"});
-  for (const auto& k : older.json()["kernels"])
+  const auto listed = older.json();
+  for (const auto& k : listed["kernels"])
     if (k["status"] == "tuned") {
       EXPECT_EQ(k["run"], 1);
       EXPECT_EQ(k["opts"], "UPCAST:0:4");

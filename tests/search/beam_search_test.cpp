@@ -270,6 +270,21 @@ TEST_F(BeamSearchTest, AllKnownAndNothingLeft) {
   EXPECT_LT(m.opts_of.size(), 20U);  // the roles, and the best of the known ones
 }
 
+TEST_F(BeamSearchTest, AResumedSearchWhoseTrialsAreSpentStillEnds) {
+  run("beam");
+  SearchTask again = task;
+  for (const Trial& t : recorder.trials)
+    if (t.stage == Stage::Search)
+      again.known.push_back({t.opts, t.outcome, t.time_ns, t.code_hash});
+  again.budget_trials = 10;
+  FakeMeasurer m;
+  fill(m);
+  Recorder later;
+  SearchResult r = make_strategy("beam")->run(again, m, later);
+  EXPECT_EQ(r.status, SearchStatus::Tuned) << r.error;
+  EXPECT_DOUBLE_EQ(space.ns(r.opts), best_of_all());
+}
+
 TEST_F(BeamSearchTest, TrialsOfTheRaceAreToldBeforeTheRaceEnds) {
   recorder.stop_after = 6;
   SearchResult r = run("beam");
