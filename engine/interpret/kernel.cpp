@@ -145,10 +145,6 @@ class Interpreter {
   UOp at() const { return at_; }
 
  private:
-  static UOp memory_of(UOp p) {
-    while (p.op() != Op::PARAM && p.op() != Op::BUFFER) p = p.src(0);
-    return p;
-  }
   Lane lane(UOp u, size_t k) const {
     const Value& v = values_.at(u);
     return v[v.size() == 1 ? 0 : k];

@@ -248,4 +248,10 @@ int compare_structure(UOp a, UOp b) {
   return 0;
 }
 
+UOp memory_of(UOp address) {
+  while (address.op() == Op::INDEX || address.op() == Op::SHRINK || address.op() == Op::AFTER)
+    address = address.src(0);
+  return address;
+}
+
 }  // namespace beamline

@@ -180,6 +180,9 @@ UOp ne(UOp a, UOp b);
 UOp logical_not(UOp b);
 UOp maximum(UOp a, UOp b);
 
+/// The PARAM or BUFFER that an address of a kernel (INDEX, SHRINK, AFTER) lies in.
+UOp memory_of(UOp address);
+
 /// Two-visit post-order from the roots, sources first, in source order; iterative.
 std::vector<UOp> toposort(UOp root);
 /// A total, address-free order of structures: <0, 0, >0. Constants come last, then op and dtype by

@@ -109,8 +109,7 @@ std::vector<LinearArg> args_of(std::span<const UOp> list) {
       args.push_back({u.param().slot, u.dtype(), u.numel(), false});
   for (UOp u : list) {
     if (u.op() != Op::STORE) continue;
-    UOp p = u.src(0);
-    while (p.op() == Op::INDEX || p.op() == Op::SHRINK || p.op() == Op::AFTER) p = p.src(0);
+    const UOp p = memory_of(u.src(0));
     for (LinearArg& a : args)
       if (p.op() == Op::PARAM && p.param().slot == a.slot) a.written = true;
   }

@@ -127,10 +127,6 @@ class CRenderer {
                                     : fmt::format("{}[{}]", names_.at(u), k);
   }
 
-  static UOp memory_of(UOp at) {
-    while (at.op() != Op::PARAM && at.op() != Op::BUFFER) at = at.src(0);
-    return at;
-  }
   static std::string pointer(UOp buffer) {
     return fmt::format("{}{}", buffer.op() == Op::PARAM ? "p" : "acc", buffer.param().slot);
   }

@@ -167,10 +167,6 @@ class Renderer {
     return line("shufflevector {} {}, {} poison, <{} x i32> zeroinitializer", t, one, t, w);
   }
 
-  static UOp memory_of(UOp at) {
-    while (at.op() != Op::PARAM && at.op() != Op::BUFFER) at = at.src(0);
-    return at;
-  }
   std::string pointer(UOp buffer) {
     return buffer.op() == Op::PARAM ? fmt::format("%p{}", buffer.param().slot)
                                     : fmt::format("%acc{}", buffer.param().slot);

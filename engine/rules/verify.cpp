@@ -20,10 +20,6 @@ constexpr OpSet kernel_ops =
 constexpr OpSet lowered_ops = kernel_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
                               Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
-UOp memory_of(UOp u) {
-  while (u.op() == Op::INDEX || u.op() == Op::SHRINK || u.op() == Op::AFTER) u = u.src(0);
-  return u;
-}
 bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER; }
 // INDEX(vector, constant): one lane of a value.
 bool is_lane(UOp u) {
