@@ -7,16 +7,6 @@
 #include "engine/tensor/tensor_ops.h"
 
 namespace beamline {
-namespace {
-
-// Factors are widened before they meet: exact products of small floats, no wrap of small integers.
-DType factor_type(DType t) {
-  if (t == DType::Bool || (is_int(t) && dtype_bytes(t) < 4)) return DType::I32;
-  return is_small_float(t) ? DType::F32 : t;
-}
-
-}  // namespace
-
 UOp TensorOps::matmul(UOp a, UOp b) {
   if (!a || !b) return {};
   const Ints sa(a.shape().begin(), a.shape().end()), sb(b.shape().begin(), b.shape().end());
@@ -40,7 +30,8 @@ UOp TensorOps::matmul(UOp a, UOp b) {
   if (!sized(everything)) return {};
 
   const DType t = concrete(join(a.dtype(), b.dtype()));
-  const DType wide = factor_type(t);
+  // Factors are widened before they meet: exact products, no wrap.
+  const DType wide = accumulator(t);
   // left [..., M, K] as [K, ..., M, 1], right [..., K, N] as [K, ..., 1, N]: the product
   // broadcasts.
   const auto aligned = [&](UOp x, bool is_left) {

@@ -18,6 +18,10 @@ std::string shape_text(std::span<const int64_t> shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 bool is_small_float(DType t) { return is_float(t) && !is_weak(t) && dtype_bytes(t) <= 2; }
+DType accumulator(DType t) {
+  if (t == DType::Bool || (is_int(t) && dtype_bytes(t) < 4)) return DType::I32;
+  return is_small_float(t) ? DType::F32 : t;
+}
 
 DType TensorOps::concrete(DType t) {
   return t == DType::WeakInt ? DType::I32 : t == DType::WeakFloat ? DType::F32 : t;

@@ -6,11 +6,6 @@
 namespace beamline {
 namespace {
 
-// What a sum or product of type t accumulates in.
-DType accumulator(DType t) {
-  if (t == DType::Bool || (is_int(t) && dtype_bytes(t) < 4)) return DType::I32;
-  return is_small_float(t) ? DType::F32 : t;
-}
 DType result_of(DType t) { return is_float(t) ? t : accumulator(t); }
 
 }  // namespace

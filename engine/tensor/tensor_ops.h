@@ -190,6 +190,9 @@ std::string shape_text(std::span<const int64_t> shape);
 
 /// Floats of at most 16 bits compute in f32.
 bool is_small_float(DType t);
+/// What sums and products of type t are computed in: i32 for bools and narrower integers, f32 for
+/// small floats.
+DType accumulator(DType t);
 
 template <class F>
 UOp TensorOps::in_wide(UOp x, F f) {

@@ -11,15 +11,20 @@ namespace {
 
 Ints shape_of(UOp x) { return Ints(x.shape().begin(), x.shape().end()); }
 int64_t span_of(int64_t kernel, int64_t dilation) { return (kernel - 1) * dilation + 1; }
-DType factor_type(DType t) {
-  if (t == DType::Bool || (is_int(t) && dtype_bytes(t) < 4)) return DType::I32;
-  return is_small_float(t) ? DType::F32 : t;
-}
 constexpr int64_t most = int64_t{1} << 30;  // of a stride, dilation or padding
 bool within(TensorOps::Pair p, int64_t least) {
   return p.h >= least && p.w >= least && p.h <= most && p.w <= most;
 }
 std::string pair_text(TensorOps::Pair p) { return fmt::format("({}, {})", p.h, p.w); }
+// What is wrong with the steps of a convolution, whatever its shapes; empty: nothing.
+std::string fault_of(const TensorOps::Conv& c) {
+  if (!within(c.stride, 1))
+    return fmt::format("the stride {} is not positive", pair_text(c.stride));
+  if (!within(c.dilation, 1))
+    return fmt::format("the dilation {} is not positive", pair_text(c.dilation));
+  if (!within(c.padding, 0)) return fmt::format("the padding {} is negative", pair_text(c.padding));
+  return {};
+}
 
 }  // namespace
 
@@ -96,12 +101,7 @@ UOp TensorOps::conv2d(UOp x, UOp w, std::optional<UOp> bias, const Conv& c) {
   };
   if (sx.size() != 4 || sw.size() != 4)
     return fail("[N, C, H, W] and [O, C/groups, KH, KW] are needed");
-  if (!within(c.stride, 1))
-    return fail(fmt::format("the stride {} is not positive", pair_text(c.stride)));
-  if (!within(c.dilation, 1))
-    return fail(fmt::format("the dilation {} is not positive", pair_text(c.dilation)));
-  if (!within(c.padding, 0))
-    return fail(fmt::format("the padding {} is negative", pair_text(c.padding)));
+  if (const std::string why = fault_of(c); !why.empty()) return fail(why);
   const int64_t g = c.groups, per_group = sw[1], outs = sw[0];
   if (g < 1) return fail(fmt::format("{} groups", g));
   if (sx[1] != per_group * g)
@@ -113,7 +113,7 @@ UOp TensorOps::conv2d(UOp x, UOp w, std::optional<UOp> bias, const Conv& c) {
   if (h < span_of(sw[2], c.dilation.h) || v < span_of(sw[3], c.dilation.w))
     return fail(fmt::format("the kernel reaches over ({}, {}), the padded input is ({}, {})",
                             span_of(sw[2], c.dilation.h), span_of(sw[3], c.dilation.w), h, v));
-  const DType t = concrete(join(x.dtype(), w.dtype())), wide = factor_type(t);
+  const DType t = concrete(join(x.dtype(), w.dtype())), wide = accumulator(t);
   UOp in = pad(to(x, wide), {0, 0, c.padding.h, c.padding.w}, {0, 0, c.padding.h, c.padding.w},
                weak(int64_t{0}));
   in = windows(in, 2, sw[2], c.stride.h, c.dilation.h);
@@ -137,12 +137,7 @@ UOp TensorOps::conv_transpose2d(UOp x, UOp w, std::optional<UOp> bias, const Con
   };
   if (sx.size() != 4 || sw.size() != 4)
     return fail("[N, C, H, W] and [C, O/groups, KH, KW] are needed");
-  if (!within(c.stride, 1))
-    return fail(fmt::format("the stride {} is not positive", pair_text(c.stride)));
-  if (!within(c.dilation, 1))
-    return fail(fmt::format("the dilation {} is not positive", pair_text(c.dilation)));
-  if (!within(c.padding, 0))
-    return fail(fmt::format("the padding {} is negative", pair_text(c.padding)));
+  if (const std::string why = fault_of(c); !why.empty()) return fail(why);
   const int64_t g = c.groups;
   if (g < 1 || sx[1] % std::max<int64_t>(g, 1) != 0)
     return fail(fmt::format("{} channels do not fall into {} groups", sx[1], g));
