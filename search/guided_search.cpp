@@ -42,33 +42,32 @@ class Guided {
   double start_;
   Field field_;
   Entry entry_;
-  std::string heuristic_;
   Roles roles_;
-  std::vector<int> always_;
 };
 
 SearchResult Guided::run(Proposer& proposer) {
   SearchResult result;
-  result.heuristic_opts = heuristic_ = task_.space->heuristic();
-  std::vector<std::string> roles{"", heuristic_};
+  result.heuristic_opts = task_.space->heuristic();
+  std::vector<std::string> roles{""};
+  if (!result.heuristic_opts.empty()) roles.push_back(result.heuristic_opts);
   if (task_.has_stored) roles.push_back(task_.stored_opts);
   entry_.recall(task_.known, roles);
 
   // They come first: they are timed whatever the budget.
-  std::vector<Candidate> first{{.opts = "", .planted_source = {}}};
-  if (!heuristic_.empty()) first.push_back({heuristic_, {}});
-  if (task_.has_stored) first.push_back({task_.stored_opts, {}});
+  std::vector<Candidate> first;
+  for (const std::string& opts : roles) first.push_back({opts, {}});
   for (const Candidate& c : task_.planted)
     if (!entry_.seen(c.opts)) first.push_back(c);
   observer_.on_progress({.phase = "compile", .done = 0, .total = first.size(), .best_opts = {}});
   std::vector<int> fresh = entry_.admit(first, true);
-  roles_ = {.heuristic = entry_.find(heuristic_),
+  roles_ = {.heuristic = entry_.find(result.heuristic_opts),
             .unoptimised = entry_.find(""),
             .stored = task_.has_stored ? entry_.find(task_.stored_opts) : -1};
+  std::vector<int> always;
   for (int c : {roles_.heuristic, roles_.stored})
-    if (c >= 0 && std::ranges::find(always_, c) == always_.end()) always_.push_back(c);
+    if (c >= 0 && std::ranges::find(always, c) == always.end()) always.push_back(c);
 
-  Race race(field_, task_.settings, always_, [this] { return past(task_.settings.search_share); });
+  Race race(field_, task_.settings, always, [this] { return past(task_.settings.search_share); });
   race.enter(fresh);
   enter_known(race);
   bool complete = explore(race, proposer);
