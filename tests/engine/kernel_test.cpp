@@ -27,6 +27,14 @@ UOp input(int64_t slot, Ints shape) {
   return param(a, DType::F32, shape);
 }
 
+// Of an m x k matrix with a k x n one, prepared.
+UOp matmul_ast(int64_t m, int64_t k, int64_t n) {
+  TensorOps t;
+  return make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {m, k}), input(1, {k, n}))}))
+      .kernels[0]
+      .ast;
+}
+
 struct Program {
   const char* name;
   UOp (*build)(TensorOps&);
@@ -303,11 +311,7 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
 TEST(Opts, SwapExchangesLoopsThatEndTogether) {
   Arena arena;
   const Arena::Scope scope(arena);
-  TensorOps t;
-  const UOp ast =
-      make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {6, 8}), input(1, {8, 10}))}))
-          .kernels[0]
-          .ast;
+  const UOp ast = matmul_ast(6, 8, 10);
   const auto sizes = [&](const char* opts) {
     const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), {});
     std::string text;
@@ -330,11 +334,7 @@ TEST(Opts, SwapExchangesLoopsThatEndTogether) {
 TEST(Opts, TileAndPackSayWhyNot) {
   Arena arena;
   const Arena::Scope scope(arena);
-  TensorOps t;
-  const UOp ast =
-      make_kernels(make(Op::SINK, DType::Void, {t.matmul(input(0, {6, 8}), input(1, {8, 10}))}))
-          .kernels[0]
-          .ast;
+  const UOp ast = matmul_ast(6, 8, 10);
   const auto why = [&](const char* opts) {
     const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), {});
     const auto* r = std::get_if<OptRefusal>(&s);
@@ -351,10 +351,7 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("PACK:2:3"), "there are 2 output loops, not 3");
   EXPECT_EQ(why("PACK:2:0;PACK:2:0"), "operand 2 is packed already");
   EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"), "what splits or moves loops comes before PACK");
-  const UOp big = make_kernels(make(Op::SINK, DType::Void,
-                                    {t.matmul(input(0, {8, 2048}), input(1, {2048, 2048}))}))
-                      .kernels[0]
-                      .ast;
+  const UOp big = matmul_ast(8, 2048, 2048);
   const auto s = apply_opts(big, {{OptKind::PACK, 2, {0}}}, {});
   EXPECT_EQ(std::get<OptRefusal>(s).reason,
             "a tile of 16777216 bytes exceeds the 1048576 that a thread has for it");
