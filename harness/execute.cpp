@@ -10,10 +10,6 @@
 namespace beamline {
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 CompileReply garbled(const Outcome& outcome) {
   CompileReply r;
   r.status = outcome.ok() ? "crashed" : outcome.status();

@@ -19,10 +19,6 @@ constexpr double patience = 10, patience_slack_s = 2;
 constexpr double session_slack_s = 5;
 constexpr int session_tries = 3;
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 bool killed_runner(Result o) { return o == Result::Crashed || o == Result::Timeout; }
 
 }  // namespace

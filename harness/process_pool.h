@@ -90,6 +90,11 @@ class Pool {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A deadline given in seconds.
+inline std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 /// Path of a helper: beside this executable.
 std::string helper_path(const std::string& name);
 

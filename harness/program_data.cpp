@@ -11,10 +11,6 @@
 namespace beamline {
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 DType dtype_of(const std::string& name) { return dtype_from_name(name).value_or(DType::Void); }
 
 std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s)); }

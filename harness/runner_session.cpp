@@ -10,10 +10,6 @@ namespace {
 constexpr double load_deadline_s = 30;
 constexpr double setup_base_s = 60, setup_bytes_per_s = 50e6;
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
 }  // namespace
 
 search::Outcome outcome_of(const std::string& status) {

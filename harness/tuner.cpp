@@ -9,6 +9,7 @@
 #include "engine/opt/actions.h"
 #include "harness/measurer.h"
 #include "harness/planted.h"
+#include "harness/toolchain.h"
 #include "harness/version.h"
 #include "reports/numbers.h"
 #include "search/guided_search.h"
@@ -26,19 +27,10 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Asks a compiler who it is; a broken request is enough.
-std::string ask_toolchain(const Target& target) {
-  Worker compiler({.command = {helper_path("beamline-compile")}});
-  Outcome o = compiler.call(
-      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(target)}),
-      std::chrono::seconds(60));
-  auto reply = o.ok() ? read_message<CompileReply>(o.reply) : std::nullopt;
-  if (reply && reply->toolchain.empty() && target.name == "cpu:c")
-    throw std::runtime_error("device cpu:c needs clang, which is not on the PATH");
-  if (!reply || reply->toolchain.empty())
-    throw std::runtime_error("beamline-compile does not work: " +
-                             (o.ok() ? reply ? reply->error : "garbled answer" : o.error));
-  return reply->toolchain;
+std::string toolchain_of(const Target& target) {
+  Toolchain t = ask_toolchain(target);
+  if (t.name.empty()) throw std::runtime_error(t.error);
+  return t.name;
 }
 
 uint64_t seed_of(uint64_t seed, const std::string& key) {
@@ -106,7 +98,7 @@ Tuner::Tuner(const TuneDevice& device, TuneSettings settings, db::Store* store, 
       log_(log),
       stop_requested_(std::move(stop_requested)),
       here_{.device_id = device.identity.device_id,
-            .toolchain = ask_toolchain(device.target),
+            .toolchain = toolchain_of(device.target),
             .environment_id = read_environment_id()} {}
 
 Tuner::~Tuner() = default;

@@ -44,6 +44,20 @@ std::unique_ptr<db::Database> open_databases(const std::vector<std::string>& pat
   return first;
 }
 
+const std::string& one_to_write(const std::vector<std::string>& paths, std::string_view command) {
+  if (paths.size() > 1)
+    throw UsageError(fmt::format("{} writes to one database: give --db once", command));
+  return paths.at(0);
+}
+
+std::unique_ptr<db::Store> open_store(const std::string& path) {
+  try {
+    return std::make_unique<db::Store>(path);
+  } catch (const db::DbError& e) {
+    throw UsageError(e.what());
+  }
+}
+
 db::Table read_table(const db::Database& database, const std::string& sql) {
   auto result = db::query(database, sql);
   if (const auto* why = std::get_if<std::string>(&result)) throw UsageError(*why);

@@ -22,16 +22,11 @@ const std::string& only_database(const Context& context, const char* command) {
   return context.global.databases[0];
 }
 
-// An existing database, for writing.
-std::unique_ptr<db::Store> open_store(const std::string& path) {
+std::unique_ptr<db::Store> open_existing(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     throw UsageError(fmt::format("no database at {}", path));
-  try {
-    return std::make_unique<db::Store>(path);
-  } catch (const db::DbError& e) {
-    throw UsageError(e.what());
-  }
+  return open_store(path);
 }
 
 std::string size_text(int64_t bytes) { return reports::bytes_text(static_cast<double>(bytes)); }
@@ -64,7 +59,7 @@ int prune(Context& context, const Arguments& arguments) {
   const std::string& path = only_database(context, "db prune");
   const int64_t keep = arguments.integer("keep", 20, 0, INT64_MAX);
   const bool dry_run = arguments.has("dry-run");
-  auto store = open_store(path);
+  auto store = open_existing(path);
   const db::Pruned p = db::prune(store->database(), keep, dry_run);
   if (context.global.json) {
     context.print_json({{"schema", 1},
@@ -92,7 +87,7 @@ int merge(Context& context, const Arguments& arguments) {
   const std::string& path = only_database(context, "db merge");
   // All must be readable before the first changes anything.
   for (const std::string& other : arguments.positionals()) open_databases({other});
-  auto store = open_store(path);
+  auto store = open_existing(path);
   ordered_json rows = ordered_json::array();
   std::string text;
   for (const std::string& other : arguments.positionals()) {

@@ -81,9 +81,7 @@ void rename_keys(db::Store& store, bool dry_run, Migration& m) {
 }
 
 int migrate(Context& context, const Arguments& arguments) {
-  if (context.global.databases.size() > 1)
-    throw UsageError("db migrate writes to one database: give --db once");
-  const std::string& path = context.global.databases[0];
+  const std::string& path = one_to_write(context.global.databases, "db migrate");
   const bool dry_run = arguments.has("dry-run");
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))

@@ -11,8 +11,7 @@
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
 #include "harness/device_probe.h"
-#include "harness/messages.h"
-#include "harness/process_pool.h"
+#include "harness/toolchain.h"
 #include "harness/tune_records.h"
 #include "reports/json_rows.h"
 #include "reports/numbers.h"
@@ -31,20 +30,10 @@ struct Found {
   std::vector<Absent> absent;
 };
 
-// Whether the compile helper has a toolchain for the device.
-bool can_compile(const Device& d) {
-  Worker compiler({.command = {helper_path("beamline-compile")}});
-  const Outcome o = compiler.call(
-      to_frame(CompileIrRequest{.ir = "", .entry = "none", .target = target_text(d.target)}),
-      std::chrono::seconds(60));
-  const auto reply = o.ok() ? read_message<CompileReply>(o.reply) : std::nullopt;
-  return reply && !reply->toolchain.empty();
-}
-
 Found find_devices() {
   Found f;
   f.usable.push_back(find_device("cpu"));
-  if (Device c = find_device("cpu:c"); can_compile(c))
+  if (Device c = find_device("cpu:c"); !ask_toolchain(c.target).name.empty())
     f.usable.push_back(std::move(c));
   else
     f.absent.push_back({"cpu:c", "there is no clang on the PATH"});
@@ -89,15 +78,9 @@ void fill_bound_shares(db::Store& store, const std::string& device_id, const Dev
 // The devices are one machine under several compilers: one measurement serves all.
 std::optional<DevicePeaks> probe(Context& context, const Arguments& arguments,
                                  const std::vector<Device>& devices) {
-  if (context.global.databases.size() > 1)
-    throw UsageError("devices --probe writes to one database: give --db once");
   // A database that cannot be written is known before minutes are spent.
-  std::unique_ptr<db::Store> store;
-  try {
-    store = std::make_unique<db::Store>(context.global.databases[0]);
-  } catch (const db::DbError& e) {
-    throw UsageError(e.what());
-  }
+  const std::unique_ptr<db::Store> store =
+      open_store(one_to_write(context.global.databases, "devices --probe"));
   catch_interrupts();
   ProbeSettings settings;
   settings.target = devices[0].target;

@@ -13,14 +13,9 @@ namespace beamline::cli {
 namespace {
 
 std::unique_ptr<db::Store> writable(const Context& context, const char* command) {
-  if (context.global.databases.size() > 1)
-    throw UsageError(fmt::format("{} writes to one database: give --db once", command));
-  open_databases(context.global.databases);  // it must be there: nothing is made for a typing error
-  try {
-    return std::make_unique<db::Store>(context.global.databases[0]);
-  } catch (const db::DbError& e) {
-    throw UsageError(e.what());
-  }
+  const std::string& path = one_to_write(context.global.databases, command);
+  open_databases({path});  // it must be there: nothing is made for a typing error
+  return open_store(path);
 }
 
 // The one kernel that has rows in `table` and that KEY names: a key, a prefix of one, or a name.

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "db/runs.h"
+#include "harness/cli/databases.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/interrupt.h"
 #include "harness/cli/workload_args.h"
@@ -179,8 +180,7 @@ void resume(Context& context, const Device& device, const Arguments& arguments, 
 }
 
 int run(Context& context, const Arguments& arguments) {
-  if (context.global.databases.size() > 1)
-    throw UsageError("tune writes to one database: give --db once");
+  const std::string& path = one_to_write(context.global.databases, "tune");
   Device device = find_device(arguments.text("device", "cpu"),
                               static_cast<int>(arguments.integer("threads", 0, 1, 65'536)));
   TuneSettings settings = read_settings(context, arguments, device);
@@ -189,12 +189,7 @@ int run(Context& context, const Arguments& arguments) {
   if (arguments.has("dry-run")) return dry_run(context, device, settings, kernels);
 
   catch_interrupts();
-  std::unique_ptr<db::Store> store;
-  try {
-    store = std::make_unique<db::Store>(context.global.databases[0]);
-  } catch (const db::DbError& e) {
-    throw UsageError(e.what());
-  }
+  const std::unique_ptr<db::Store> store = open_store(path);
   for (const std::string& note : store->database().notes()) context.log.warn(note);
   if (arguments.has("resume")) resume(context, device, arguments, *store, settings);
   TuneDevice tuned{device.identity, device.target, device.pus};
