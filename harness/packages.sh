@@ -13,7 +13,7 @@ packages=(
 if [ "${1:-}" = test ]; then
   packages+=(
     libgtest-dev libgmock-dev clang-format clang-19
-    libopenblas-dev
+    libopenblas-dev libdnnl-dev
     libz3-dev
     chromium
   )

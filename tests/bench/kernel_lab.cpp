@@ -24,23 +24,40 @@
 namespace beamline::bench {
 namespace {
 
-std::vector<Kernel> lower_instances(const std::vector<workloads::Instance>& instances) {
-  std::vector<Kernel> out;
-  for (const workloads::Instance& instance : instances) {
-    Arena arena;
-    const Arena::Scope scope(arena);
-    const auto built = workloads::build(instance);
-    if (const auto* e = std::get_if<std::vector<workloads::WorkloadError>>(&built))
-      throw std::runtime_error(workloads::to_string(e->at(0)));
-    const KernelGraph g = make_kernels(std::get<workloads::TensorGraph>(built).sink);
-    for (const KernelAst& k : g.kernels) {
-      const Estimates work = estimate(k.ast);
-      Kernel made{instance.name + " " + k.name, print_uops(k.ast), work.flops, work.bytes, {}};
-      for (size_t b : k.buffers) made.buffers.push_back(g.buffers[b]);
-      out.push_back(std::move(made));
-    }
+Network lower_instance(const workloads::Instance& instance) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto built = workloads::build(instance);
+  if (const auto* e = std::get_if<std::vector<workloads::WorkloadError>>(&built))
+    throw std::runtime_error(workloads::to_string(e->at(0)));
+  const KernelGraph g = make_kernels(std::get<workloads::TensorGraph>(built).sink);
+  Network out{instance.name, {}, {}, g.buffers, g.outputs};
+  for (const KernelAst& k : g.kernels) {
+    const Estimates work = estimate(k.ast);
+    Kernel made{instance.name + " " + k.name, k.key, print_uops(k.ast), work.flops, work.bytes, {}};
+    for (size_t b : k.buffers) made.buffers.push_back(g.buffers[b]);
+    out.kernels.push_back(std::move(made));
+    out.slots.push_back(k.buffers);
   }
   return out;
+}
+
+std::vector<Kernel> lower_instances(const std::vector<workloads::Instance>& instances) {
+  std::vector<Kernel> out;
+  for (const workloads::Instance& instance : instances)
+    for (Kernel& k : lower_instance(instance).kernels) out.push_back(std::move(k));
+  return out;
+}
+
+std::vector<workloads::Instance> instances_of_text(const std::string& toml) {
+  const workloads::LoadedFile file = workloads::parse_workload_file("bench.toml", toml);
+  std::vector<workloads::WorkloadError> errors = file.errors;
+  std::vector<workloads::Instance> instances;
+  for (const workloads::WorkloadDef& w : file.workloads)
+    for (workloads::Instance& i : workloads::expand(w, {}, errors))
+      instances.push_back(std::move(i));
+  if (!errors.empty()) throw std::runtime_error(workloads::to_string(errors[0]));
+  return instances;
 }
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -61,14 +78,11 @@ std::vector<Kernel> kernels_of(const std::string& selection) {
 }
 
 std::vector<Kernel> kernels_of_text(const std::string& toml) {
-  const workloads::LoadedFile file = workloads::parse_workload_file("bench.toml", toml);
-  std::vector<workloads::WorkloadError> errors = file.errors;
-  std::vector<workloads::Instance> instances;
-  for (const workloads::WorkloadDef& w : file.workloads)
-    for (workloads::Instance& i : workloads::expand(w, {}, errors))
-      instances.push_back(std::move(i));
-  if (!errors.empty()) throw std::runtime_error(workloads::to_string(errors[0]));
-  return lower_instances(instances);
+  return lower_instances(instances_of_text(toml));
+}
+
+Network network_of_text(const std::string& toml) {
+  return lower_instance(instances_of_text(toml).at(0));
 }
 
 std::string matmul_toml(int64_t m, int64_t n, int64_t k) {
@@ -104,9 +118,9 @@ Program compile(const Kernel& kernel, const std::string& opts, const Target& tar
           compile_ms};
 }
 
-Buffers::Buffers(const Kernel& kernel) {
+Buffers::Buffers(const std::vector<BufferInfo>& buffers) {
   std::mt19937 random(1);
-  for (const BufferInfo& b : kernel.buffers) {
+  for (const BufferInfo& b : buffers) {
     const auto n = static_cast<size_t>(b.elements);
     memory_.emplace_back(n * static_cast<size_t>(dtype_bytes(b.dtype)), /*huge_pages=*/true);
     void* data = memory_.back().data();
@@ -120,15 +134,23 @@ Buffers::Buffers(const Kernel& kernel) {
   for (const GuardedBuffer& m : memory_) pointers_.push_back(m.data());
 }
 
+OnFirstPu::OnFirstPu() {
+  sched_getaffinity(0, sizeof before_, &before_);
+  bind_thread(read_topology().pus.at(0));
+}
+OnFirstPu::~OnFirstPu() { sched_setaffinity(0, sizeof before_, &before_); }
+
 RaceResult race(const std::vector<Racer>& racers, const Buffers& buffers, int sessions,
                 int sweeps) {
   const CpuTopology topology = read_topology();
-  bind_thread(topology.pus.at(0));
+  const OnFirstPu here;
   Launcher launcher(topology.pus);
   const Timer timer;
   std::vector<Contestant> contestants;
   for (const Racer& r : racers) contestants.push_back({r.call, r.threads});
-  std::vector<std::vector<double>> best(racers.size());
+  RaceResult out;
+  std::vector<std::vector<double>>& best = out.best;
+  best.resize(racers.size());
   for (int s = 0; s < sessions; s++) {
     SessionPlan plan;
     plan.sweeps = sweeps;
@@ -142,7 +164,6 @@ RaceResult race(const std::vector<Racer>& racers, const Buffers& buffers, int se
       best[i].push_back(*std::min_element(c.ns.begin(), c.ns.end()));
     }
   }
-  RaceResult out;
   for (size_t i = 0; i < racers.size(); i++) {
     std::vector<double> ratios;
     for (size_t s = 0; s < best[i].size(); s++) ratios.push_back(best[0][s] / best[i][s]);

@@ -60,16 +60,16 @@ std::string openblas_core() {
   return raised == nullptr ? core_name() : fmt::format("{} (it chose {})", core_name(), raised);
 }
 
-std::string openblas_crippled() {
+std::string openblas_crippled(int threads, bool own_variables) {
   for (char** e = environ; *e != nullptr; e++) {
     const std::string_view entry(*e);
     if (entry.starts_with("OPENBLAS_CORETYPE=") && getenv(raised_from) != nullptr) continue;
     for (const char* prefix : {"OPENBLAS_", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"})
-      if (entry.starts_with(prefix))
+      if (entry.starts_with(prefix) && !(own_variables && entry.starts_with("OMP_")))
         return fmt::format("OpenBLAS is forced: {} is set", entry.substr(0, entry.find('=')));
   }
-  openblas_set_num_threads(1);
-  if (openblas_get_num_threads() != 1)
+  openblas_set_num_threads(threads);
+  if (openblas_get_num_threads() != threads)
     return fmt::format("OpenBLAS runs on {} threads", openblas_get_num_threads());
   if (core_name().empty()) return "OpenBLAS does not say which kernels it chose";
   const char* config = openblas_get_config();
@@ -80,6 +80,17 @@ std::string openblas_crippled() {
 
 void set_openblas_shape(int64_t m, int64_t n, int64_t k) {
   rows = static_cast<int>(m), columns = static_cast<int>(n), depth = static_cast<int>(k);
+}
+
+void openblas_product(int64_t m, int64_t n, int64_t k, bool ta, bool tb, float* c, const float* a,
+                      const float* b) {
+  const auto im = static_cast<int>(m), in = static_cast<int>(n), ik = static_cast<int>(k);
+  if (n == 1)  // its matrix is a as stored
+    cblas_sgemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, ta ? ik : im, ta ? im : ik, 1.0f, a,
+                ta ? im : ik, b, 1, 0.0f, c, 1);
+  else
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, im,
+                in, ik, 1.0f, a, ta ? im : ik, b, tb ? ik : in, 0.0f, c, in);
 }
 
 void openblas_matmul(void* const* buffers, int64_t) {

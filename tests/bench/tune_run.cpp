@@ -110,7 +110,7 @@ TuneRun tune(const Settings& settings, const std::string& toml, double budget_s,
   run.cpu_s = children_cpu_s() - before;
   run.wall_s = json.at("wall_s").get<double>();
   for (const nlohmann::json& k : json.at("kernels")) {
-    TunedKernel tuned{k.at("name"), k.at("status"), "", k.at("trials").at("ok")};
+    TunedKernel tuned{k.at("name"), k.at("key"), k.at("status"), "", k.at("trials").at("ok")};
     if (!k.at("opts").is_null()) tuned.opts = k.at("opts").get<std::string>();
     run.kernels.push_back(tuned);
   }

@@ -8,7 +8,7 @@
 namespace beamline::bench {
 
 struct TunedKernel {
-  std::string name, status, opts;
+  std::string name, key, status, opts;
   int ok_trials = 0;
 };
 struct TuneRun {
