@@ -52,17 +52,41 @@ uint64_t local_hash(Op op, DType t, int64_t val, const Extra* ext) {
   return ext ? mix(h, static_cast<const InternedExtra*>(ext)->hash) : h;
 }
 
-bool same(const Node* n, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
-  if (n->op != op || n->dtype != t || n->val != val || n->ext != ext || n->nsrc != src.size())
+// Where the table keeps a node: of the operands' addresses, so that a look-up need not read them.
+// Nothing but the place in the table depends on it. Products of odd constants add up, which a
+// processor does side by side, and one more product mixes their sum.
+[[gnu::always_inline]] inline uint64_t key_of(Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+  const auto word = [](UOp u) { return reinterpret_cast<uintptr_t>(u.node()); };
+  uint64_t h = (static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(t)) * 0x9e3779b97f4a7c15ull;
+  h += static_cast<uint64_t>(val) * 0xc2b2ae3d27d4eb4full;
+  h += reinterpret_cast<uintptr_t>(ext) * 0x165667b19e3779f9ull;
+  uint64_t odd = 0xff51afd7ed558ccdull;
+  for (UOp s : src) {
+    h += word(s) * odd;
+    odd = odd * 5 + 2;  // stays odd
+  }
+  const auto wide = static_cast<unsigned __int128>(h) * 0xd6e8feb86659fd93ull;
+  return static_cast<uint64_t>(wide) ^ static_cast<uint64_t>(wide >> 64);
+}
+
+[[gnu::always_inline]] inline bool same(const Node* n, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+  if (n->op != op || n->dtype != t || n->nsrc != src.size() || n->val != val || n->ext != ext)
     return false;
   for (size_t i = 0; i < src.size(); i++)
     if (n->src[i] != src[i].node()) return false;  // identity of operands, never their hashes
   return true;
 }
 
+// Whether the operands of a commutative op change places: what is cheap to see is seen here.
+bool out_of_order(UOp a, UOp b) {
+  if (a.is_const() != b.is_const()) return a.is_const();
+  return compare_structure(a, b) > 0;
+}
+
 }  // namespace
 
-Arena::Slot::Slot(const Node* n) : bits(reinterpret_cast<uintptr_t>(n) | (n->hash >> 48 << 48)) {
+Arena::Slot::Slot(const Node* n, uint64_t key)
+    : bits(reinterpret_cast<uintptr_t>(n) | (key >> 48 << 48)) {
   static_assert(sizeof(void*) == 8);
   CHECK(reinterpret_cast<uintptr_t>(n) >> 48 == 0);
 }
@@ -80,23 +104,39 @@ void Arena::reset() {
   extra_store_.clear();
 }
 
+inline const Node* Arena::find(uint64_t key, Op op, DType t, std::span<const UOp> src, int64_t val,
+                               const Extra* ext) const {
+  const Slot* table = table_.data();
+  const size_t mask = table_.size() - 1;
+  for (size_t i = key & mask;; i = (i + 1) & mask) {
+    const Slot s = table[i];
+    if (s.may_be(key) && same(s.node(), op, t, src, val, ext)) return s.node();
+    if (s.is_free()) return nullptr;
+  }
+}
+
 UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext) {
   UOp swapped[2];
-  if (src.size() == 2 && ops::commutative.has(op) && compare_structure(src[0], src[1]) > 0) {
+  if (src.size() == 2 && ops::commutative.has(op) && out_of_order(src[0], src[1])) {
     swapped[0] = src[1], swapped[1] = src[0];
     src = swapped;
   }
+  const uint64_t key = key_of(op, dtype, src, val, ext);
+  if (const Node* n = find(key, op, dtype, src, val, ext)) return UOp(n);
+  for (const Arena* a = base_; a; a = a->base_)
+    if (const Node* n = a->find(key, op, dtype, src, val, ext)) return UOp(n);
+  return create(key, op, dtype, src, val, ext);
+}
+
+UOp Arena::create(uint64_t key, Op op, DType dtype, std::span<const UOp> src, int64_t val,
+                  const Extra* ext) {
+  CHECK(!frozen_);
   uint64_t h = local_hash(op, dtype, val, ext);
   for (UOp s : src) h = mix(h, s.node()->hash);
-  for (const Arena* a = base_; a; a = a->base_)
-    if (const Node* n = a->find(h, op, dtype, src, val, ext)) return UOp(n);
-  if (const Node* n = find(h, op, dtype, src, val, ext)) return UOp(n);
-
-  CHECK(!frozen_);
   Derived d = derive(op, dtype, src, val, ext);
   if (!d.error.empty()) std::fprintf(stderr, "%s\n", d.error.c_str());
   CHECK(d.error.empty());
-  if ((count_ + 1) * 5 > table_.size() * 4) grow();
+  if ((count_ + 1) * 2 > table_.size()) grow();
   Node* n = new (allocate(sizeof(Node) + src.size() * sizeof(const Node*))) Node;
   n->op = op, n->dtype = dtype, n->addrspace = d.addrspace, n->shaped = d.shaped;
   n->nsrc = static_cast<uint16_t>(src.size());
@@ -131,7 +171,7 @@ UOp Arena::make(Op op, DType dtype, std::span<const UOp> src, int64_t val, const
       n->ranges = r;
     }
   }
-  put(n);
+  put(n, key);
   count_++;
   return UOp(n);
 }
@@ -150,24 +190,20 @@ const Extra* Arena::find_extra(const std::string& key) const {
   return it == extras_.end() ? nullptr : it->second;
 }
 
-const Node* Arena::find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
-                        const Extra* ext) const {
-  for (size_t i = h & (table_.size() - 1);; i = (i + 1) & (table_.size() - 1)) {
-    const Slot& s = table_[i];
-    if (s.is_free()) return nullptr;
-    if (s.may_be(h) && same(s.node(), op, t, src, val, ext)) return s.node();
-  }
-}
-void Arena::put(const Node* n) {
-  size_t i = n->hash & (table_.size() - 1);
+void Arena::put(const Node* n, uint64_t key) {
+  size_t i = key & (table_.size() - 1);
   while (!table_[i].is_free()) i = (i + 1) & (table_.size() - 1);
-  table_[i] = Slot(n);
+  table_[i] = Slot(n, key);
 }
 void Arena::grow() {
   std::vector<Slot> old(table_.size() * 2);
   old.swap(table_);
-  for (const Slot& s : old)
-    if (!s.is_free()) put(s.node());
+  for (const Slot& s : old) {
+    if (s.is_free()) continue;
+    const Node* n = s.node();
+    const auto* src = reinterpret_cast<const UOp*>(n->src);
+    put(n, key_of(n->op, n->dtype, {src, n->nsrc}, n->val, n->ext));
+  }
 }
 void* Arena::allocate(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};

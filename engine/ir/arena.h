@@ -45,20 +45,21 @@ class Arena {
 
  private:
   friend struct NodeBuilder;
-  // A node's address in the low 48 bits, the top of its hash above; 0: free. Half the size of hash
-  // and pointer, so that twice as many nodes stay in a cache.
+  // A node's address in the low 48 bits, the top of its key's hash above; 0: free. Half the size of
+  // hash and pointer, so that twice as many nodes stay in a cache.
   struct Slot {
     uint64_t bits = 0;
     Slot() = default;
-    explicit Slot(const Node* n);
+    Slot(const Node* n, uint64_t key);
     bool is_free() const { return bits == 0; }
-    bool may_be(uint64_t hash) const { return (bits ^ hash) >> 48 == 0; }
+    bool may_be(uint64_t key) const { return (bits ^ key) >> 48 == 0 && bits; }
     const Node* node() const { return reinterpret_cast<const Node*>(bits << 16 >> 16); }
   };
-  const Node* find(uint64_t h, Op op, DType t, std::span<const UOp> src, int64_t val,
+  const Node* find(uint64_t key, Op op, DType t, std::span<const UOp> src, int64_t val,
                    const Extra* ext) const;
+  UOp create(uint64_t key, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext);
   const Extra* find_extra(const std::string& key) const;
-  void put(const Node* n);
+  void put(const Node* n, uint64_t key);
   void grow();
   void* allocate(size_t bytes);
 

@@ -69,25 +69,26 @@ struct InternedExtra : Extra {
   uint64_t hash;     // of the text
 };
 
+/// What interning compares comes last, next to the operands: a look-up touches one line of the cache.
 struct Node {
-  Op op;
-  DType dtype;
+  const int64_t* shape;
+  const Node* const* ranges;  // open RANGE nodes, by id
+  int64_t vmin, vmax;         // bounds of an integer or bool value, inclusive
+  uint64_t bools;             // Bloom filter of the bool nodes from here down, constants left out
+  uint64_t hash;              // of the structure below: free of addresses and of the enums' order
+  uint32_t nrange;            // open ranges
+  uint16_t ndim;
   AddrSpace addrspace;
   bool shaped;  // has a shape (possibly of no dims); control ops have none
+  uint32_t id;  // creation order in the arena, continuing its base's
   uint16_t nsrc;
-  uint16_t ndim;
-  uint32_t id;      // creation order in the arena, continuing its base's
-  uint32_t nrange;  // open ranges
+  Op op;
+  DType dtype;
+  OpSet src_ops;
   int64_t
       val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and n
   const Extra* ext;
-  uint64_t hash;  // of the structure below: free of addresses and of the enums' order
-  OpSet src_ops;
-  uint64_t bools;      // Bloom filter of the bool nodes from here down, constants left out
-  int64_t vmin, vmax;  // bounds of an integer or bool value, inclusive
-  const int64_t* shape;
-  const Node* const* ranges;  // open RANGE nodes, by id
-  const Node* src[];          // trailing operands
+  const Node* src[];  // trailing operands
 };
 
 class UOp {

@@ -124,15 +124,21 @@ std::string failure_text(const Step& s, const Node* n) {
 }  // namespace
 
 MatcherBase::MatcherBase(const std::vector<const Rule*>& rules) : all_(rules) {
-  for (const Rule* r : rules)
+  for (const Rule* r : rules) {
+    const Step& root = r->pat.steps[0];
+    std::array<bool, type_groups> fits{};
+    for (size_t t = 0; t < dtype_count; t++)
+      fits[type_group(static_cast<DType>(t))] |= type_fits(root, static_cast<DType>(t));
     for (size_t o = 0; o < bucket_.size(); o++)
-      if (r->pat.steps[0].ops.has(static_cast<Op>(o))) bucket_[o].push_back({r->need, r});
+      for (size_t g = 0; g < type_groups; g++)
+        if (root.ops.has(static_cast<Op>(o)) && fits[g]) bucket_[o][g].push_back({r->need, r});
+  }
 }
 
 UOp MatcherBase::rewrite(UOp u, void* ctx, Trace* trace, const Rule** fired) const {
   if (trace) return traced(u, ctx, *trace, fired);
   const OpSet have = u.src_ops();
-  for (const Entry& e : bucket_[static_cast<size_t>(u.op())]) {
+  for (const Entry& e : bucket(u)) {
     if (!e.need.subset_of(have)) continue;
     if (const UOp v = attempt(*e.rule, u, ctx)) {
       if (fired) *fired = e.rule;
@@ -146,7 +152,7 @@ UOp MatcherBase::traced(UOp u, void* ctx, Trace& trace, const Rule** fired) cons
   using Clock = std::chrono::steady_clock;
   const OpSet have = u.src_ops();
   auto start = Clock::now();
-  for (const Entry& e : bucket_[static_cast<size_t>(u.op())]) {
+  for (const Entry& e : bucket(u)) {
     if (!e.need.subset_of(have)) continue;
     RuleCount* count = trace.count(*e.rule);
     if (count) start = Clock::now();

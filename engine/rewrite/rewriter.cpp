@@ -21,14 +21,15 @@ class Rewriter {
     newest_original_ = root.id();
     push(root, 0);
     while (!stack_.empty()) {
-      const Entry e = stack_.back();
+      Entry e = stack_.back();
       stack_.pop_back();
-      if (e.stage == 0)
-        enter(e);
-      else if (e.stage == 1)
+      if (e.stage == 0) {
+        if (open(e)) enter(e);
+      } else if (e.stage == 1) {
         leave(e);
-      else
+      } else {
         finish(e);
+      }
     }
     // A replacement that contains what it replaces waits for itself.
     const UOp result = settled(root);
@@ -47,12 +48,16 @@ class Rewriter {
   // Ids are in the order of creation: what is newer than the root was made by a rule, and belongs
   // to the original that the rule rewrote.
   void push(UOp u, uint32_t origin) {
-    if (!results_.insert(u.node(), UOp())) return;
-    if (u.id() <= newest_original_) {
-      origin = static_cast<uint32_t>(rewrites_.size());
+    if (!results_.find(u.node())) stack_.push_back({u, 0, origin, u});
+  }
+  // The node is visited now, in depth-first order: what is waited for later is above it.
+  bool open(Entry& e) {
+    if (!results_.insert(e.original.node(), UOp())) return false;
+    if (e.original.id() <= newest_original_) {
+      e.origin = static_cast<uint32_t>(rewrites_.size());
       rewrites_.push_back(0);
     }
-    stack_.push_back({u, 0, origin, u});
+    return true;
   }
   // What became of u; null while that is open.
   UOp settled(UOp u) {
@@ -137,7 +142,7 @@ class Rewriter {
   Trace* trace_;
   std::vector<Entry> stack_;
   std::vector<UOp> src_;
-  NodeMap<UOp> results_;  // null: queued, not settled
+  NodeMap<UOp> results_;  // null: open, not settled
   std::unordered_map<UOp, std::vector<Entry>, UOpHash> waiting_;
   uint32_t newest_original_ = 0;
   std::vector<int32_t> rewrites_;      // by origin

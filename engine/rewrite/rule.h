@@ -184,12 +184,17 @@ class MatcherBase {
   UOp traced(UOp u, void* ctx, Trace& trace, const Rule** fired) const;
 
   std::vector<const Rule*> all_;
-  // Per op what early reject looks at, densely; the rule itself only when it passes.
+  // Per op and kind of type what early reject looks at, densely; the rule itself only when it passes.
   struct Entry {
     OpSet need;
     const Rule* rule;
   };
-  std::array<std::vector<Entry>, op_count> bucket_;
+  static constexpr size_t type_groups = 3;  // integers, floats, the rest
+  static constexpr size_t type_group(DType t) { return is_int(t) ? 0 : is_float(t) ? 1 : 2; }
+  const std::vector<Entry>& bucket(UOp u) const {
+    return bucket_[static_cast<size_t>(u.op())][type_group(u.dtype())];
+  }
+  std::array<std::array<std::vector<Entry>, type_groups>, op_count> bucket_;
 };
 /// Why the rule does not rewrite u, in words: "operand 1 of ADD #7: expected MUL, found CONST #3".
 /// The step named is the farthest that any order of operands reached. Empty when it rewrites u.

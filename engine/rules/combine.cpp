@@ -227,10 +227,10 @@ using KC = Cap<"k">;
 
 // clang-format off
 constexpr RuleOf<void> table[] = {
-    law("sum",            node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return canonical_sum(u); }),
-    law("div-mod-whole",  node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return recombine_sum(u); }),
-    law("div-unrolled",   node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return unrolled_quotients(u); }),
-    law("where-sum",      node(Op::ADD, xi, y).as("u"),              [](U u, X, Y)         { return merge_selections(u); }),
+    law("sum",            node(Op::ADD, xi, y).ints().as("u"),       [](U u, X, Y)         { return canonical_sum(u); }),
+    law("div-mod-whole",  node(Op::ADD, xi, y).dtype(DType::WeakInt).as("u"), [](U u, X, Y)         { return recombine_sum(u); }),
+    law("div-unrolled",   node(Op::ADD, xi, y).dtype(DType::WeakInt).as("u"), [](U u, X, Y)         { return unrolled_quotients(u); }),
+    law("where-sum",      node(Op::ADD, xi, y).ints().as("u"),       [](U u, X, Y)         { return merge_selections(u); }),
     law("chain",          node(chains, x, y).as("u"),                [](U u, X, Y)         { return is_whole(u) ? canonical_chain(u) : UOp{}; }),
     law("mul-sum",        ((xw + c0) * c1).as("u"),                  [](U u, X, C0, C1)    { return canonical_sum(u); }),
     law("max-max-float",  node(Op::MAX, node(Op::MAX, x.floats(), c0.floats()), c1.floats()), [](X x_, C0 a, C1 b) -> UOp {
