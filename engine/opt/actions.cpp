@@ -70,6 +70,6 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-3"; }
+std::string_view action_set_name() { return "cpu-4"; }
 
 }  // namespace beamline

@@ -1,6 +1,7 @@
 #include "engine/opt/heuristic.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace beamline {
@@ -50,6 +51,12 @@ int64_t balanced(int64_t size, int64_t most) {
   return blocks(size, blocks(size, most));
 }
 
+// Enough lanes for a whole axis: whole vectors, or the power of two that holds it.
+int64_t lanes_for(int64_t size, int64_t lanes) {
+  return size >= lanes ? blocks(size, lanes) * lanes
+                       : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
+}
+
 struct Tile {
   int64_t width = 1, rows = 1;
 };
@@ -59,10 +66,11 @@ struct Tile {
 // `masked` where the columns do not divide.
 Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
                const HeuristicLimits& limits) {
-  Tile best{std::min(columns, lanes), 1};
+  Tile best{lanes_for(columns, lanes), 1};
   double best_time = INFINITY;
   for (int64_t v = 1; v <= limits.tile_vectors; v++) {
-    const int64_t width = std::min(columns, v * lanes), vectors = blocks(width, lanes);
+    const int64_t width = std::min(lanes_for(columns, lanes), v * lanes);
+    const int64_t vectors = blocks(width, lanes);
     const int64_t most =
         std::min<int64_t>(limits.tile_rows, (target.vector_registers - vectors - 1) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
@@ -73,7 +81,7 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const 
       const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
       if (time < best_time) best = {width, r}, best_time = time;
     }
-    if (width == columns) break;
+    if (width >= columns) break;
   }
   return best;
 }
@@ -119,9 +127,7 @@ class Heuristic {
   bool apply(OptKind kind, UOp range, int64_t amount) {
     const std::vector<UOp> list = schedule_.axes_for(kind);
     const auto at = std::ranges::find(list, range);
-    return amount > 1 && at != list.end() &&
-           !schedule_.apply(
-               {kind, at - list.begin(), {std::min(amount, KernelSchedule::size(range))}});
+    return amount > 1 && at != list.end() && !schedule_.apply({kind, at - list.begin(), {amount}});
   }
   // The largest output axis, other than `lane`, along which some load is used again; with lanes,
   // best one of theirs.
@@ -139,7 +145,7 @@ class Heuristic {
     const AxisUse* rows = reduces_.empty() ? nullptr : reused(&lane);
     if (!rows) {
       const int vectors = reduces_.empty() ? limits_.stream_vectors : limits_.column_vectors;
-      apply(OptKind::UPCAST, lane.range, std::min(lane.size, lanes_ * vectors));
+      apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), lanes_ * vectors));
       // A window is written out.
       for (const AxisUse& r : reduces_)
         if (r.size <= limits_.window) apply(OptKind::UNROLL, r.range, r.size);
@@ -225,9 +231,11 @@ class Heuristic {
       if (a.unit_store) stored = &a;
       if (a.unit_loads > 0 && !a.unit_store) read = &a;
     }
-    if (!stored || !read || !apply(OptKind::UPCAST, stored->range, lanes_)) return;
+    if (!stored || !read || !apply(OptKind::UPCAST, stored->range, std::min(stored->size, lanes_)))
+      return;
     const int64_t pair = 2 * lanes_;
-    apply(OptKind::UPCAST, read->range, read->size % pair == 0 ? pair : lanes_);
+    apply(OptKind::UPCAST, read->range,
+          read->size % pair == 0 ? pair : std::min(read->size, lanes_));
     const UOp blocks_read = loop_of(*read), blocks_stored = loop_of(*stored);
     if (!blocks_read || !blocks_stored ||
         KernelSchedule::size(blocks_stored) < 2 * limits_.blocks_across ||

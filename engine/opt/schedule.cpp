@@ -241,11 +241,19 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
   if (bytes > max_pack_bytes)
     return fmt::format("a tile of {} bytes exceeds the {} that a thread has for it", bytes,
                        max_pack_bytes);
-  // Written out axes last, and last of these the one of consecutive elements: it may become lanes.
+  // Written out axes last, and last of these the one that may become lanes: of consecutive elements
+  // in what is stored, else in the operand.
   const UOp flat = index.op() == Op::WHERE ? index.src(1) : index;
+  std::vector<UOp> stored;
+  for (UOp u : toposort(ast_))
+    if (u.op() == Op::STORE) {
+      UOp gate;
+      stored.push_back(split_gate(u.src(0).src(1), gate));
+    }
   std::ranges::stable_sort(p.tile, {}, [&](UOp r) {
-    const bool written_out = r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
-    return written_out ? 1 + static_cast<int>(unit_stride(flat, r)) : 0;
+    if (r.axis_type() != AxisType::UPCAST && r.axis_type() != AxisType::UNROLL) return 0;
+    if (std::ranges::any_of(stored, [&](UOp at) { return unit_stride(at, r); })) return 3;
+    return unit_stride(flat, r) ? 2 : 1;
   });
   packings_.push_back(std::move(p));
   applied_.push_back(opt);
@@ -272,7 +280,10 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   const AxisType t = r.axis_type();
   if (opt.kind == OptKind::PADTO) return pad_to(opt, r);
   if (k < 2) return "an amount of 1 changes nothing";
-  if (k > n) return fmt::format("amount {} exceeds the axis of {}", k, n);
+  // Lanes may reach beyond a short axis, to a whole number of vectors.
+  const int64_t vector = target_.masked_tails ? target_.lanes(DType::F32) : 1;
+  const int64_t most = opt.kind == OptKind::UPCAST ? (n + vector - 1) / vector * vector : n;
+  if (k > most) return fmt::format("amount {} exceeds the axis of {}", k, n);
   if (!target_.masked_tails && n % k != 0) return fmt::format("{} does not divide {}", k, n);
   switch (opt.kind) {
     case OptKind::LOCAL:

@@ -340,6 +340,9 @@ TEST(Opts, TileAndPackSayWhyNot) {
     const auto* r = std::get_if<OptRefusal>(&s);
     return r ? r->reason : "legal";
   };
+  EXPECT_EQ(why("UPCAST:0:8"), "legal");  // a whole vector, beyond the axis
+  EXPECT_EQ(why("UPCAST:0:9"), "amount 9 exceeds the axis of 6");
+  EXPECT_EQ(why("UNROLL:0:9"), "amount 9 exceeds the axis of 8");
   EXPECT_EQ(why("TILE:0:3"), "legal");
   EXPECT_EQ(why("TILE:0:6"), "a tile of all 6 is the loop itself");
   EXPECT_EQ(why("TILE:2:4"), "axis 2 is REDUCE; TILE takes an output loop");
@@ -366,6 +369,8 @@ TEST(Opts, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
       "TILE:0:2;TILE:1:4;SWAP:0:3;PACK:1:0;PACK:2:2",
       "THREAD:0:2;UPCAST:1:8;TILE:0:2;PACK:2:0",
       "UNROLL:0:8;UPCAST:0:2;PACK:1:1",
+      "UPCAST:1:48;UPCAST:0:3;UNROLL:0:4;PACK:2:0",
+      "UPCAST:0:16;UPCAST:0:9",
   };
   Arena arena;
   const Arena::Scope scope(arena);
@@ -380,6 +385,33 @@ TEST(Opts, TilesAndPackedOperandsAgreeWithTheTensorGraph) {
     const Opts opts = std::get<Opts>(parse_opts(text));
     expect_close(run(g, in, target, [&](UOp) { return opts; }), want, text);
   }
+}
+
+// An operand that is read with a stride is packed in the order of the lanes: read as vectors.
+TEST(Opts, LanesOfAStridedOperandLieSideBySideOncePacked) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  TensorOps::Conv conv;
+  conv.stride = {2, 2};
+  conv.padding = {1, 1};
+  const UOp sink =
+      make(Op::SINK, DType::Void,
+           {t.conv2d(input(0, {1, 4, 12, 12}), input(1, {5, 4, 3, 3}), std::nullopt, conv)});
+  const auto in = inputs_of(sink, 1);
+  const std::vector<double> want = test::evaluate(sink, in)[0].data;
+  const KernelGraph g = make_kernels(sink);
+  const Opts opts =
+      std::get<Opts>(parse_opts("UPCAST:2:8;UPCAST:0:3;UNROLL:0:4;SWAP:0:1;PACK:2:1"));
+  expect_close(run(g, in, {}, [&](UOp) { return opts; }), want, "strided");
+  const auto lowered = lower(g.kernels[0].ast, opts, {});
+  int reads = 0;
+  for (UOp u : std::get<LinearKernel>(lowered).list) {
+    if (u.op() != Op::LOAD || memory_of(u.src(0)).op() != Op::BUFFER) continue;
+    reads++;
+    EXPECT_EQ(u.src(0).op(), Op::SHRINK);
+  }
+  EXPECT_GT(reads, 0);
 }
 
 // What is read across the lanes is loaded along another axis and transposed in registers.
