@@ -9,6 +9,7 @@ packages=(
   llvm-19-dev libzstd-dev zlib1g-dev
   libhwloc-dev libsqlite3-dev libssl-dev
   libfmt-dev libspdlog-dev nlohmann-json3-dev libtomlplusplus-dev libbenchmark-dev
+  libonnx-dev libprotobuf-dev
 )
 if [ "${1:-}" = test ]; then
   packages+=(

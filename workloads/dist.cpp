@@ -111,7 +111,8 @@ std::vector<Diagnostic> parse_dist(const SourceText& text, InputDef& d) {
   } else if (word == "file") {
     d.dist = DistKind::File, d.path = rest.text();
     if (rest.size() == 0)
-      errors.push_back({text.at(end), "'file' without a path", "the path of a .npy file"});
+      errors.push_back(
+          {text.at(end), "'file' without a path", "the path of a .npy file, or MODEL.onnx:TENSOR"});
   } else if (word == "int" || word == "uniform") {
     d.dist = word == "int" ? DistKind::Int : DistKind::Uniform;
     const size_t dots = rest.text().find("..");

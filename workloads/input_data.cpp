@@ -5,6 +5,7 @@
 
 #include "workloads/elements.h"
 #include "workloads/npy.h"
+#include "workloads/onnx/model.h"
 
 namespace beamline::workloads {
 namespace {
@@ -46,7 +47,9 @@ double tame(DType t, double v, double fallback) {
 
 std::variant<std::vector<std::byte>, std::string> input_data(const InputSpec& spec, uint64_t seed) {
   const Dist& d = spec.dist;
-  if (d.kind == DistKind::File) return read_npy(d.path, spec.dtype, spec.shape);
+  if (d.kind == DistKind::File)
+    return onnx::is_tensor_reference(d.path) ? onnx::read_tensor(d.path, spec.dtype, spec.shape)
+                                             : read_npy(d.path, spec.dtype, spec.shape);
   std::vector<std::byte> out(static_cast<size_t>(spec.bytes()));
   const auto n = static_cast<size_t>(spec.elements());
   const uint64_t stream = stream_of(spec, seed);

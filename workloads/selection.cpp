@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "workloads/onnx/import.h"
+
 namespace beamline::workloads {
 namespace {
 
@@ -22,8 +24,8 @@ struct Argument {
 Argument split(const std::string& argument) {
   std::error_code ignored;
   if (fs::exists(argument, ignored)) return {argument, ""};
-  // A glob may hold colons; a path seldom does: the first ".toml:" ends the path.
-  const size_t at = argument.find(".toml:");
+  // A glob may hold colons; a path seldom does: the first ".toml:" or ".onnx:" ends the path.
+  const size_t at = std::min(argument.find(".toml:"), argument.find(".onnx:"));
   if (at == std::string::npos) return {argument, ""};
   return {argument.substr(0, at + 5), argument.substr(at + 6)};
 }
@@ -65,12 +67,23 @@ std::optional<std::string> contents(const std::string& file, std::vector<Workloa
   return text;
 }
 
+// The text of a workload file; a model is one once it is imported.
+std::optional<std::string> workload_text(const std::string& file,
+                                         std::vector<WorkloadError>& errors) {
+  if (fs::path(file).extension() != ".onnx") return contents(file, errors);
+  auto imported = onnx::import_model(file);
+  if (auto* text = std::get_if<std::string>(&imported)) return std::move(*text);
+  for (WorkloadError& e : std::get<1>(imported)) errors.push_back(std::move(e));
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_workload_argument(const std::string& argument) {
   const Argument a = split(argument);
   std::error_code ignored;
-  return fs::is_directory(a.path, ignored) || fs::path(a.path).extension() == ".toml";
+  const fs::path extension = fs::path(a.path).extension();
+  return fs::is_directory(a.path, ignored) || extension == ".toml" || extension == ".onnx";
 }
 
 bool matches_glob(const std::string& glob, const std::string& name) {
@@ -89,13 +102,13 @@ Selection select(const std::vector<std::string>& arguments,
       const bool there = fs::exists(path, ignored);
       out.errors.push_back(whole_file(path,
                                       there ? "not a workload file" : "no such file or directory",
-                                      "a .toml file, a directory or FILE:INSTANCE-GLOB"));
+                                      "a .toml or .onnx file, a directory or FILE:INSTANCE-GLOB"));
       continue;
     }
     std::vector<std::string> names;
     bool any = false, read = true;
     for (const std::string& file : files_of(path, out.errors)) {
-      const std::optional<std::string> text = contents(file, out.errors);
+      const std::optional<std::string> text = workload_text(file, out.errors);
       if (!text) {
         read = false;
         continue;

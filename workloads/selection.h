@@ -1,5 +1,5 @@
-// From the WORKLOAD arguments of a command to instances: a .toml file, a directory (its .toml
-// files, recursively, by name), or FILE:INSTANCE-GLOB.
+// From the WORKLOAD arguments of a command to instances: a .toml file, an .onnx model (imported on
+// the way), a directory (its .toml files, recursively, by name), or FILE:INSTANCE-GLOB.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct Selection {
   std::vector<WorkloadError> errors;  // what cannot be read or selects nothing is here, too
 };
 
-/// True for what select() reads: a directory, a .toml file, or a .toml file with a glob.
+/// True for what select() reads: a directory, a .toml or .onnx file, or one with a glob.
 bool is_workload_argument(const std::string& argument);
 
 /// Reads, expands and selects. An override of a param that no selected workload has is an error.

@@ -6,6 +6,7 @@ std::vector<Command> all_commands() {
   std::vector<Command> all{tune_command(), bench_command(), best_command(), kernels_command(),
                            run_command()};
   for (Command& c : workloads_commands()) all.push_back(std::move(c));
+  all.push_back(workloads_import_command());
   all.push_back(verdict_command());
   for (Command& c : report_commands()) all.push_back(std::move(c));
   all.push_back(devices_command());

@@ -10,7 +10,8 @@ Command tune_command();
 Command best_command();
 Command kernels_command();
 Command run_command();
-std::vector<Command> workloads_commands();
+std::vector<Command> workloads_commands();  // list, show, check
+Command workloads_import_command();
 std::vector<Command> report_commands();
 Command devices_command();
 Command doctor_command();

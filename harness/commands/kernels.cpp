@@ -65,7 +65,7 @@ Command kernels_command() {
       .max_arguments = any_number,
       .summary = "lowers workloads and lists their kernels",
       .details =
-          R"(WORKLOAD is a .toml or .uop file, a directory, or FILE:INSTANCE-GLOB. A kernel that occurs several times
+          R"(WORKLOAD is a .toml, .uop or .onnx file, a directory, or FILE:INSTANCE-GLOB. A kernel that occurs several times
 is one row; "count" says how often it runs, repeats of its instances included.
 JSON: {"schema": 1, "kernels": [{"kernel_key", "name", "ast", "flops", "bytes", "shape", "dtypes", "count",
 "workloads"}]})",
