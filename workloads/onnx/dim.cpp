@@ -120,7 +120,7 @@ std::string list_text(std::span<const Dim> dims) {
   std::string s;
   for (const Dim& d : dims) {
     std::string t = d.text();
-    if (t.front() == '(' && t.find_first_of("+-*/ ") == 1) t = t.substr(1, t.size() - 2);
+    if (t.front() == '(') t = t.substr(1, t.size() - 2);  // what text() brackets, it brackets whole
     s += (s.empty() ? "" : ", ") + t;
   }
   return "[" + s + "]";

@@ -257,6 +257,7 @@ class Importer {
         model_.initialisers.size(), program_.generated ? " (generated)" : "", name);
     s += params_text();
     for (const InputLine& in : program_.inputs) s += input_text(in);
+    if (program_.inputs.empty()) s += "inputs  = {}\n";
     s += "compute = '''\n";
     first_line_ = static_cast<int>(std::ranges::count(s, '\n')) + 1;
     for (const std::string& line : program_.lines) s += line + "\n";
