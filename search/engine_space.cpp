@@ -26,7 +26,7 @@ class EngineSpace final : public ScheduleSpace {
   std::string heuristic() const override {
     Arena scratch(&kernel_);
     Arena::Scope scope(scratch);
-    return opts_text(cpu_heuristic(ast_, target_));
+    return opts_text(beamline::heuristic(ast_, target_));
   }
 
   std::vector<std::string> extensions(const std::string& opts) const override {

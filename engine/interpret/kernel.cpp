@@ -7,15 +7,11 @@
 #include <fmt/format.h>
 
 #include "engine/interpret/arithmetic.h"
+#include "engine/interpret/matrix_product.h"
+#include "engine/ir/node_map.h"
 
 namespace beamline {
 namespace {
-
-struct Lane {
-  int64_t i = 0;
-  double f = 0;
-};
-using Value = std::vector<Lane>;  // one lane for a scalar
 
 struct Failure {
   std::string what;
@@ -54,6 +50,37 @@ Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
   return {*r, 0};
 }
 
+// The list, with operands and memory by their places in it, and the place of every value's lanes
+// among all of a thread.
+struct Code {
+  std::span<const UOp> list;
+  std::vector<size_t> first_source, sources;  // of node i: sources from first_source[i] on
+  std::vector<size_t> lanes;                  // where those of node i begin
+  std::vector<size_t> widths;
+  std::vector<size_t> memory;  // of a LOAD or STORE: its PARAM or BUFFER; of an END: its RANGE
+  size_t all_lanes = 0;
+
+  explicit Code(std::span<const UOp> nodes) : list(nodes) {
+    NodeMap<size_t> place;
+    for (size_t i = 0; i < list.size(); i++) {
+      const UOp u = list[i];
+      place.insert(u.node(), i);
+      first_source.push_back(sources.size());
+      for (size_t k = 0; k < u.nsrc(); k++) sources.push_back(*place.find(u.src(k).node()));
+      widths.push_back(u.shape().empty() ? 1 : static_cast<size_t>(u.shape()[0]));
+      const bool is_memory = u.op() == Op::PARAM || u.op() == Op::BUFFER || u.op() == Op::AFTER ||
+                             u.op() == Op::SHRINK;
+      lanes.push_back(all_lanes);
+      if (!is_memory) all_lanes += widths.back();
+      const bool accesses = u.op() == Op::LOAD || u.op() == Op::STORE;
+      memory.push_back(accesses            ? *place.find(memory_of(u.src(0)).node())
+                       : u.op() == Op::END ? *place.find(u.src(1).node())
+                                           : 0);
+    }
+  }
+  size_t source(size_t i, size_t k) const { return sources[first_source[i] + k]; }
+};
+
 // Memory that the threads of a group share. Who touched an element since the last barrier is
 // remembered: what depends on the threads' order is an error.
 struct Shared {
@@ -63,28 +90,26 @@ struct Shared {
     int writer = nobody, reader = nobody;  // since the barrier numbered `phase`
     int64_t phase = -1;
   };
-  std::unordered_map<UOp, std::vector<Cell>, UOpHash> memory;
-  std::map<std::pair<int64_t, int64_t>, int> stored;  // slot and element -> thread of this group
+  std::unordered_map<size_t, std::vector<Cell>> memory;                // by the place of a BUFFER
+  std::unordered_map<size_t, std::unordered_map<size_t, int>> stored;  // PARAM, element -> thread
   int64_t phase = 0;
   bool alone = true;  // one thread: nobody can be in its way
 
-  Cell& touch(UOp m, size_t i) {
+  Cell& touch(size_t m, size_t size, size_t i) {
     std::vector<Cell>& cells = memory[m];
-    if (cells.empty()) cells.resize(static_cast<size_t>(m.numel()));
+    if (cells.empty()) cells.resize(size);
     Cell& c = cells[i];
     if (c.phase != phase) c.phase = phase, c.writer = c.reader = nobody;
     return c;
   }
-  void write(UOp m, size_t i, int thread, Lane v) {
-    Cell& c = touch(m, i);
+  void write(Cell& c, size_t i, int thread, Lane v) {
     const bool other =
         (c.writer != nobody && c.writer != thread) || (c.reader != nobody && c.reader != thread);
     if (other) throw Failure{fmt::format("shared element {} is touched by another thread too", i)};
     c.writer = thread;
     c.value = v;
   }
-  Lane read(UOp m, size_t i, int thread) {
-    Cell& c = touch(m, i);
+  Lane read(Cell& c, size_t i, int thread) {
     if (c.writer != nobody && c.writer != thread)
       throw Failure{fmt::format("shared element {} is read without a barrier after its write", i)};
     if (!c.value) throw Failure{fmt::format("shared element {} is read before it is written", i)};
@@ -98,176 +123,177 @@ using Place = std::map<std::string, int64_t, std::less<>>;
 
 class Interpreter {
  public:
-  Interpreter(std::span<const UOp> list, std::vector<InterpreterBuffer>& buffers, Shared& shared,
+  Interpreter(const Code& code, std::vector<InterpreterBuffer>& buffers, Shared& shared,
               Place place, int thread)
-      : list_(list),
+      : code_(code),
         buffers_(buffers),
         shared_(shared),
         place_(std::move(place)),
-        thread_(thread) {}
+        thread_(thread),
+        lanes_(code.all_lanes) {}
 
-  // To the next barrier, which is returned, or to the end.
+  // To the next barrier or matrix product, which is returned, or to the end.
   UOp run() {
-    for (; pc_ < list_.size(); pc_++) {
-      const UOp u = list_[pc_];
-      at_ = u;
+    for (; pc_ < code_.list.size(); pc_++) {
+      const UOp u = code_.list[pc_];
       switch (u.op()) {
-        case Op::RANGE:
-          start_[u] = pc_;
-          values_[u] = {{0, 0}};
-          break;
+        case Op::RANGE: *value(pc_) = {0, 0}; break;
         case Op::END: {
-          const UOp r = u.src(1);
-          int64_t& i = values_.at(r)[0].i;
-          if (++i < values_.at(r.src(0))[0].i) pc_ = start_.at(r);
+          const size_t r = code_.memory[pc_];
+          if (++value(r)->i < lane(code_.source(r, 0), 0).i) pc_ = r;
           break;
         }
         case Op::BUFFER:
           if (u.addrspace() != AddrSpace::Local)
-            registers_[u] = std::vector<std::optional<Lane>>(static_cast<size_t>(u.numel()));
+            registers_[pc_].assign(static_cast<size_t>(u.numel()), std::nullopt);
           break;
-        case Op::BARRIER: pc_++; return u;
+        case Op::BARRIER:
+        case Op::WMMA: pc_++; return u;
         case Op::STORE: store(u); break;
         case Op::INDEX:
           if (u.src(0).addrspace() == AddrSpace::None)
-            values_[u] = {lane(u.src(0), static_cast<size_t>(u.src(1).ival()))};
+            *value(pc_) = lane(code_.source(pc_, 0), static_cast<size_t>(u.src(1).ival()));
           break;
         case Op::PARAM:
         case Op::SHRINK:
         case Op::AFTER:
         case Op::GROUP:
         case Op::SINK: break;
-        default: values_[u] = evaluate(u);
+        default: evaluate(u);
       }
     }
     return UOp{};
   }
-  UOp at() const { return at_; }
+  UOp at() const { return code_.list[pc_]; }
+  /// Operand k of the matrix product that run() returned, and where its result goes.
+  const Lane* operand(size_t k) const { return &lanes_[code_.lanes[code_.source(pc_ - 1, k)]]; }
+  Lane* result() { return value(pc_ - 1); }
 
  private:
-  Lane lane(UOp u, size_t k) const {
-    const Value& v = values_.at(u);
-    return v[v.size() == 1 ? 0 : k];
+  Lane* value(size_t i) { return &lanes_[code_.lanes[i]]; }
+  Lane lane(size_t i, size_t k) const {
+    return lanes_[code_.lanes[i] + (code_.widths[i] == 1 ? 0 : k)];
   }
-  static size_t width(UOp u) { return u.shape().empty() ? 1 : static_cast<size_t>(u.shape()[0]); }
-  int64_t element(UOp address, size_t k) const {
-    if (address.op() == Op::SHRINK)
-      return lane(address.src(1).src(0), 0).i + static_cast<int64_t>(k);
-    return lane(address.src(1), k).i;
+  int64_t element(size_t address, size_t k) const {
+    const UOp u = code_.list[address];
+    const size_t index = code_.source(address, 1);
+    // A SHRINK's offset is a STACK of one.
+    if (u.op() == Op::SHRINK) return lane(index, 0).i + static_cast<int64_t>(k);
+    return lane(index, k).i;
   }
-  void check(UOp memory, int64_t i) const {
+  size_t checked(UOp memory, int64_t i) const {
     const auto size = memory.op() == Op::BUFFER
                           ? static_cast<size_t>(memory.numel())
                           : buffers_.at(static_cast<size_t>(memory.param().slot)).size();
     if (i < 0 || i >= static_cast<int64_t>(size))
       throw Failure{fmt::format("element {} of {} {} with {} elements", i, op_name(memory.op()),
                                 memory.param().slot, size)};
+    return static_cast<size_t>(i);
+  }
+  Shared::Cell& shared_cell(size_t place, size_t i) {
+    return shared_.touch(place, static_cast<size_t>(code_.list[place].numel()), i);
+  }
+  bool closed(UOp u, size_t k) const {
+    return u.nsrc() == 3 && lane(code_.source(pc_, 2), k).i == 0;
   }
 
-  Value load(UOp u) {
-    const UOp m = memory_of(u.src(0));
-    Value v(width(u));
-    for (size_t k = 0; k < v.size(); k++) {
-      if (u.nsrc() == 3 && !lane(u.src(2), k).i) {
-        v[k] = lane(u.src(1), k);
+  void load(UOp u) {
+    const size_t place = code_.memory[pc_], address = code_.source(pc_, 0);
+    const UOp m = code_.list[place];
+    Lane* out = value(pc_);
+    for (size_t k = 0; k < code_.widths[pc_]; k++) {
+      if (closed(u, k)) {
+        out[k] = lane(code_.source(pc_, 1), k);
         continue;
       }
-      const int64_t i = element(u.src(0), k);
-      check(m, i);
-      const auto at = static_cast<size_t>(i);
+      const size_t at = checked(m, element(address, k));
       if (m.addrspace() == AddrSpace::Local) {
-        v[k] = shared_.read(m, at, thread_);
+        out[k] = shared_.read(shared_cell(place, at), at, thread_);
       } else if (m.op() == Op::BUFFER) {
-        const auto& r = registers_.at(m)[at];
-        if (!r) throw Failure{fmt::format("register {} is read before it is written", i)};
-        v[k] = *r;
+        const auto& r = registers_.at(place)[at];
+        if (!r) throw Failure{fmt::format("register {} is read before it is written", at)};
+        out[k] = *r;
       } else {
         const InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
-        if (is_float(b.dtype))
-          v[k].f = b.floats[at];
-        else
-          v[k].i = b.ints[at];
+        out[k] = is_float(b.dtype) ? Lane{0, b.floats[at]} : Lane{b.ints[at], 0};
       }
     }
-    return v;
   }
   void store(UOp u) {
-    const UOp address = u.src(0), m = memory_of(address);
-    const size_t w = width(address);
-    for (size_t k = 0; k < w; k++) {
-      if (u.nsrc() == 3 && !lane(u.src(2), k).i) continue;
-      const int64_t i = element(address, k);
-      check(m, i);
-      const auto at = static_cast<size_t>(i);
-      const Lane v = lane(u.src(1), k);
+    const size_t place = code_.memory[pc_], address = code_.source(pc_, 0),
+                 from = code_.source(pc_, 1);
+    const UOp m = code_.list[place];
+    for (size_t k = 0; k < code_.widths[address]; k++) {
+      if (closed(u, k)) continue;
+      const size_t at = checked(m, element(address, k));
+      const Lane v = lane(from, k);
       if (m.addrspace() == AddrSpace::Local) {
-        shared_.write(m, at, thread_, v);
+        shared_.write(shared_cell(place, at), at, thread_, v);
         continue;
       }
-      if (m.op() != Op::BUFFER && !shared_.alone) {
-        const auto [it, first] = shared_.stored.try_emplace({m.param().slot, i}, thread_);
-        if (it->second != thread_)
-          throw Failure{fmt::format("element {} of PARAM {} is written by two threads of a group",
-                                    i, m.param().slot)};
+      if (m.op() == Op::BUFFER) {
+        registers_.at(place)[at] = v;
+        continue;
       }
-      if (m.op() == Op::BUFFER)
-        registers_.at(m)[at] = v;
-      else if (InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
-               is_float(b.dtype))
+      if (!shared_.alone && shared_.stored[place].try_emplace(at, thread_).first->second != thread_)
+        throw Failure{fmt::format("element {} of PARAM {} is written by two threads of a group", at,
+                                  m.param().slot)};
+      InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
+      if (is_float(b.dtype))
         b.floats[at] = v.f;
       else
         b.ints[at] = v.i;
     }
   }
-  Value evaluate(UOp u) {
+  void evaluate(UOp u) {
+    Lane* out = value(pc_);
     switch (u.op()) {
       case Op::CONST:
-        return {is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0}};
+        *out = is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0};
+        return;
       case Op::SPECIAL: {
         const auto it = place_.find(u.text());
         if (it == place_.end()) throw Failure{fmt::format("the grid has no {}", u.text())};
-        return {{it->second, 0}};
+        *out = {it->second, 0};
+        return;
       }
-      case Op::LOAD: return load(u);
-      case Op::STACK: {
-        Value v;
-        for (size_t i = 0; i < u.nsrc(); i++) v.push_back(lane(u.src(i), 0));
-        return v;
-      }
+      case Op::LOAD: load(u); return;
+      case Op::STACK:
+        for (size_t i = 0; i < u.nsrc(); i++) out[i] = lane(code_.source(pc_, i), 0);
+        return;
       case Op::REDUCE: {
-        Lane sum = lane(u.src(0), 0);
-        for (size_t k = 1; k < width(u.src(0)); k++) {
-          const Lane v = lane(u.src(0), k);
+        const size_t from = code_.source(pc_, 0);
+        Lane sum = lane(from, 0);
+        for (size_t k = 1; k < code_.widths[from]; k++) {
+          const Lane v = lane(from, k);
           if (is_float(u.dtype()))
             sum.f = round_to(u.dtype(), real_arithmetic(u.reduce_op(), sum.f, v.f, 0));
           else
             sum.i = whole_arithmetic(u.reduce_op(), u.dtype(), sum.i, v.i, 0).value_or(0);
         }
-        return {sum};
+        *out = sum;
+        return;
       }
       default: break;
     }
     if (!ops::elementwise.has(u.op()))
       throw Failure{"this op does not belong into a linear kernel"};
-    Value v(width(u));
-    for (size_t k = 0; k < v.size(); k++) {
-      const Lane a = lane(u.src(0), k), b = u.nsrc() > 1 ? lane(u.src(1), k) : Lane{},
-                 c = u.nsrc() > 2 ? lane(u.src(2), k) : Lane{};
-      v[k] = alu_op(u, a, b, c);
+    for (size_t k = 0; k < code_.widths[pc_]; k++) {
+      const auto arg = [&](size_t i) {
+        return u.nsrc() > i ? lane(code_.source(pc_, i), k) : Lane{};
+      };
+      out[k] = alu_op(u, arg(0), arg(1), arg(2));
     }
-    return v;
   }
 
-  std::span<const UOp> list_;
+  const Code& code_;
   std::vector<InterpreterBuffer>& buffers_;
   Shared& shared_;
   Place place_;
   int thread_;
   size_t pc_ = 0;
-  UOp at_;
-  std::unordered_map<UOp, size_t, UOpHash> start_;
-  std::unordered_map<UOp, Value, UOpHash> values_;
-  std::unordered_map<UOp, std::vector<std::optional<Lane>>, UOpHash> registers_;
+  std::vector<Lane> lanes_;
+  std::unordered_map<size_t, std::vector<std::optional<Lane>>> registers_;  // by place
 };
 
 }  // namespace
@@ -296,29 +322,53 @@ int64_t points(const std::vector<int64_t>& sizes) {
   return n;
 }
 
-std::optional<std::string> run_group(std::span<const UOp> list,
-                                     std::vector<InterpreterBuffer>& buffers, const Place& place,
-                                     const std::vector<int64_t>& local) {
+// Of every warp of the group, whose threads have come to the matrix product u.
+std::optional<std::string> multiply(UOp u, std::vector<Interpreter>& threads) {
+  const TensorCore& core = *tensor_core(u.text());
+  const auto warp = static_cast<size_t>(core.shape->threads);
+  if (threads.size() % warp != 0)
+    return fmt::format("a group of {} threads is not made of warps of {}", threads.size(), warp);
+  for (size_t first = 0; first < threads.size(); first += warp) {
+    WarpValues values;
+    for (size_t t = first; t < first + warp; t++) {
+      values.a.push_back(threads[t].operand(0));
+      values.b.push_back(threads[t].operand(1));
+      values.c.push_back(threads[t].operand(2));
+      values.d.push_back(threads[t].result());
+    }
+    if (auto error = multiply_matrices(core, values)) return error;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> run_group(const Code& code, std::vector<InterpreterBuffer>& buffers,
+                                     const Place& place, const std::vector<int64_t>& local) {
   Shared shared;
   shared.alone = points(local) == 1;
   std::vector<Interpreter> threads;
   for (int64_t t = 0; t < points(local); t++) {
     Place own = place;
     locate(own, "lidx", local, t);
-    threads.emplace_back(list, buffers, shared, std::move(own), static_cast<int>(t));
+    threads.emplace_back(code, buffers, shared, std::move(own), static_cast<int>(t));
   }
-  for (;; shared.phase++) {
+  while (true) {
     UOp barrier;
     for (size_t t = 0; t < threads.size(); t++) {
       try {
         const UOp reached = threads[t].run();
         if (t == 0) barrier = reached;
-        if (!(reached == barrier)) return "BARRIER: the threads of a group wait at different ones";
+        if (!(reached == barrier))
+          return "BARRIER: the threads of a group wait at different places";
       } catch (const Failure& f) {
         return fmt::format("{}: {}", op_name(threads[t].at().op()), f.what);
       }
     }
     if (!barrier) return std::nullopt;
+    if (barrier.op() == Op::BARRIER) {
+      shared.phase++;
+    } else if (const auto error = multiply(barrier, threads)) {
+      return fmt::format("WMMA: {}", *error);
+    }
   }
 }
 
@@ -331,11 +381,12 @@ std::optional<std::string> interpret(std::span<const UOp> list,
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global &&
         u.param().slot >= static_cast<int64_t>(buffers.size()))
       return fmt::format("PARAM {} has no buffer", u.param().slot);
+  const Code code(list);
   for (int64_t core = 0; core < grid.threads; core++)
     for (int64_t group = 0; group < points(grid.global); group++) {
       Place place{{"core_id", core}};
       locate(place, "gidx", grid.global, group);
-      if (auto error = run_group(list, buffers, place, grid.local)) return error;
+      if (auto error = run_group(code, buffers, place, grid.local)) return error;
     }
   return std::nullopt;
 }

@@ -30,6 +30,7 @@ struct InterpreterGrid {
 /// of bounds, a read of memory of the kernel's own that was never written, an element of shared
 /// memory that one thread writes and another touches without a barrier between them, an element of
 /// a buffer that two threads of a group write, threads of a group that wait at different barriers,
+/// a matrix product whose threads hold different copies of an element,
 /// an op without meaning.
 std::optional<std::string> interpret(std::span<const UOp> list,
                                      std::vector<InterpreterBuffer>& buffers,

@@ -273,6 +273,11 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
       d.shaped = src[0].has_shape();
       if (!src[0].shape().empty()) d.shared_shape = src[0].node();
       return;
+    case Op::WMMA:
+      if (!need(3)) return;
+      d.shaped = src[2].has_shape();
+      if (!src[2].shape().empty()) d.shared_shape = src[2].node();
+      return;
     case Op::RESHAPE:
       if (!need(2)) return;
       if (!const_dims(src[1], d.shape)) return fail("shape is not a STACK");
@@ -321,8 +326,9 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
 }
 
 void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
-  const bool ends = op == Op::REDUCE || op == Op::END || op == Op::STAGE;
-  const size_t opened = ends ? std::min<size_t>(1, src.size()) : src.size();
+  const bool ends =
+      op == Op::REDUCE || op == Op::END || op == Op::STAGE || (op == Op::WMMA && src.size() > 3);
+  const size_t opened = ends ? std::min<size_t>(op == Op::WMMA ? 3 : 1, src.size()) : src.size();
   if (!ends && op != Op::RANGE && !src.empty()) {  // most nodes: all of them in one operand
     const Node* widest = src[0].node();
     for (UOp s : src)
@@ -347,7 +353,9 @@ void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
   }
   if (!ends) return;
   for (size_t i = opened; i < src.size(); i++)
-    for (const Node* r : src[i].ranges()) std::erase(out, r);
+    for (const Node* r : src[i].ranges())
+      // The bits of a matrix product's registers stay open: they number its elements.
+      if (op != Op::WMMA || UOp(r).axis_type() == AxisType::UNROLL) std::erase(out, r);
 }
 
 }  // namespace

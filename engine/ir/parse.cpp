@@ -10,6 +10,7 @@
 
 #include "engine/ir/derive.h"
 #include "engine/ir/print.h"
+#include "engine/ir/tensor_core.h"
 
 namespace beamline {
 namespace {
@@ -192,6 +193,15 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       allow({"name"});
       if (!a.text.empty()) p.ext = intern(KernelInfo{a.string("name", "")});
       return p;
+    case Op::WMMA: {
+      allow({"name"});
+      const std::string name = a.string("name", "");
+      const TensorCore* core = tensor_core(name);
+      if (!core) line.fail(fmt::format("unknown tensor core '{}'", name));
+      if (core->out != dtype) line.fail(fmt::format("{} gives {}", name, dtype_name(core->out)));
+      p.ext = intern(name);
+      return p;
+    }
     case Op::SPECIAL:
     case Op::CUSTOM:
     case Op::CUSTOMI:

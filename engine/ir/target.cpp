@@ -17,11 +17,14 @@ struct Emulated {
   std::string_view name;
   int local_max, shared_bytes;
 };
+constexpr std::string_view use_names[] = {"off", "on", "shape"};
+
 constexpr Emulated emulated[] = {
     {"emulator:sm_75", 1024, 49152}, {"emulator:sm_80", 1024, 49152},
     {"emulator:sm_89", 1024, 49152}, {"emulator:sm_90", 1024, 49152},
     {"emulator:rdna3", 1024, 65536}, {"emulator:rdna4", 1024, 65536},
-    {"emulator:cdna3", 1024, 65536}, {"emulator:metal", 1024, 32768},
+    {"emulator:cdna3", 1024, 65536}, {"emulator:cdna4", 1024, 65536},
+    {"emulator:metal", 1024, 32768},
 };
 
 }  // namespace
@@ -29,9 +32,17 @@ constexpr Emulated emulated[] = {
 std::string target_text(const Target& t) {
   return fmt::format(
       "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};"
-      "local_max={};shared_bytes={};masked_tails={};index_dtype={}",
+      "local_max={};shared_bytes={};masked_tails={};index_dtype={};"
+      "tensor_cores={};allow_tf32={}",
       t.name, t.cpu, t.features, t.vector_bytes, t.vector_registers, t.threads, int{t.has_local},
-      t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype));
+      t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype),
+      use_names[static_cast<size_t>(t.tensor_cores)], int{t.allow_tf32});
+}
+
+std::optional<TensorCoreUse> tensor_core_use(std::string_view name) {
+  for (size_t i = 0; i < std::size(use_names); i++)
+    if (use_names[i] == name) return static_cast<TensorCoreUse>(i);
+  return std::nullopt;
 }
 
 std::optional<Target> parse_target(std::string_view text) {
@@ -68,7 +79,13 @@ std::optional<Target> parse_target(std::string_view text) {
       const auto d = dtype_from_name(value);
       ok = d.has_value() && is_int(*d);
       if (ok) t.index_dtype = *d;
-    } else
+    } else if (key == "tensor_cores") {
+      const auto use = tensor_core_use(value);
+      ok = use.has_value();
+      if (ok) t.tensor_cores = *use;
+    } else if (key == "allow_tf32")
+      ok = read_int(value, flag), t.allow_tf32 = flag != 0;
+    else
       ok = false;
     if (!ok) return std::nullopt;
   }

@@ -10,6 +10,10 @@
 
 namespace beamline {
 
+/// What TC opts may do: nothing; use matrix units; split the loops alike, but multiply one by one.
+enum class TensorCoreUse : uint8_t { Off, On, Shape };
+std::optional<TensorCoreUse> tensor_core_use(std::string_view name);  // "off", "on", "shape"
+
 struct Target {
   std::string name = "cpu";    // backend: cpu
   std::string cpu = "native";  // processor the compiler tunes for
@@ -22,6 +26,8 @@ struct Target {
   int shared_bytes = 32768;  // memory that a group shares
   bool masked_tails = true;  // loads and stores under a lane mask; amounts need not divide
   DType index_dtype = DType::I64;
+  TensorCoreUse tensor_cores = TensorCoreUse::On;  // where it has any
+  bool allow_tf32 = false;                         // f32 factors may lose 13 bits of mantissa
 
   int lanes(DType t) const { return dtype_bytes(t) > 0 ? vector_bytes / dtype_bytes(t) : 1; }
   friend bool operator==(const Target&, const Target&) = default;

@@ -11,6 +11,14 @@ bool expanded(UOp r) {
   return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
 }
 
+// What a matrix product of nothing else is added to, its unit adds.
+UOp added_to_product(UOp product, UOp sum) {
+  std::vector<UOp> src = product.srcs();
+  CHECK(src[2].is_const(0));
+  src[2] = sum;
+  return rebuild(product, src);
+}
+
 }  // namespace
 
 UOp reduce_to_accumulator(UOp ast, UOp lanes) {
@@ -66,8 +74,10 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     deps.insert(deps.end(), loops.begin(), loops.end());
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});
     const UOp step = unrolled.empty() ? src[0] : reduce(op, src[0], unrolled, 0);
-    const UOp update = make(Op::STORE, DType::Void,
-                            {place, alu(op, {make(Op::LOAD, acc.dtype(), {place}), step})});
+    const UOp so_far = make(Op::LOAD, acc.dtype(), {place});
+    const UOp update = make(
+        Op::STORE, DType::Void,
+        {place, step.op() == Op::WMMA ? added_to_product(step, so_far) : alu(op, {so_far, step})});
     std::vector<UOp> end{update};
     end.insert(end.end(), loops.begin(), loops.end());
     const UOp total =

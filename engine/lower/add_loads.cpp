@@ -109,10 +109,12 @@ UOp choose_lanes(UOp ast) {
   };
   std::vector<Candidate> all;
   const std::vector<UOp> order = toposort(ast);
-  for (UOp u : order)
+  for (UOp u : order) {
+    if (u.op() == Op::WMMA) return {};  // its threads hold their elements one by one
     if (u.op() == Op::RANGE &&
         (u.axis_type() == AxisType::UPCAST || u.axis_type() == AxisType::UNROLL))
       all.push_back({u});
+  }
   const auto count = [&](UOp index, bool store) {
     int weight = 1;
     for (const Node* n : index.ranges()) {

@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
+#include "engine/ir/tensor_core.h"
 #include "engine/lower/passes.h"
 #include "engine/opt/schedule.h"
 #include "engine/rewrite/rewriter.h"
@@ -50,6 +51,8 @@ class Expander {
       }
       if (u.op() == Op::STORE)
         store(u);
+      else if (u.op() == Op::WMMA)
+        product(u);
       else if (u.op() == Op::REDUCE)
         fold(u, u, UOp{});
       else if (const UOp r = chained(u))
@@ -264,6 +267,59 @@ class Expander {
     }
     total_ += stores.size();
     keep(u, {{}, {stores.size() == 1 ? stores[0] : make(Op::GROUP, DType::Void, stores)}});
+  }
+
+  // The place among pieces over `axes`, by the digit of every axis.
+  size_t place(std::span<const size_t> axes, const std::vector<size_t>& digits) const {
+    size_t at = 0;
+    for (size_t a : axes) at = at * axes_[a].values.size() + digits[a];
+    return at;
+  }
+  // A matrix product: an operand's elements side by side, one node for all elements of the result.
+  void product(UOp u) {
+    const MatrixShape& shape = *tensor_core(u.text())->shape;
+    const size_t registers = shape.element_bits(2).size();
+    std::vector<size_t> bits[3];  // of the number of an element, highest first
+    for (int i = 0; i < 3; i++)
+      for (MatrixBit b : shape.element_bits(i)) {
+        const size_t first = b.kind == BitKind::Step ? 3 + registers : 3;
+        bits[i].push_back(axis_of_.at(u.src(first + static_cast<size_t>(b.i))));
+      }
+    const UOp operands[] = {u.src(0), u.src(1), u.src(2)};
+    std::vector<size_t> free = axes_of(operands);
+    for (size_t i = 3; i < u.nsrc(); i++) std::erase(free, axis_of_.at(u.src(i)));
+    Pieces p{free, {}};
+    p.axes.insert(p.axes.end(), bits[2].begin(), bits[2].end());
+    std::ranges::sort(p.axes);
+    p.at.assign(combinations(p.axes), UOp{});
+    std::vector<size_t> digits(axes_.size(), 0);
+    const auto element = [&](int operand, size_t e) {
+      for (size_t k = bits[operand].size(); k-- > 0; e /= 2) digits[bits[operand][k]] = e % 2;
+    };
+    const size_t n = combinations(free);
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      size_t rest = c;
+      for (size_t k = free.size(); k-- > 0; rest /= axes_[free[k]].values.size())
+        digits[free[k]] = rest % axes_[free[k]].values.size();
+      std::vector<UOp> src;
+      for (int i = 0; i < 3; i++) {
+        std::vector<UOp> held;
+        for (size_t e = 0; e < size_t{1} << bits[i].size(); e++) {
+          element(i, e);
+          const Pieces& of = pieces_.at(operands[i]);
+          held.push_back(of.at[place(of.axes, digits)]);
+        }
+        element(i, 0);
+        src.push_back(stack(held));
+      }
+      const UOp all = make(Op::WMMA, u.dtype(), src, 0, u.node()->ext);
+      for (size_t e = 0; e < size_t{1} << bits[2].size(); e++) {
+        element(2, e);
+        p.at[place(p.axes, digits)] =
+            make(Op::INDEX, u.dtype(), {all, iconst(static_cast<int64_t>(e))});
+      }
+    }
+    keep(u, std::move(p));
   }
 
   // ADD(accumulator, REDUCE[ADD](v)): one chain of additions onto the accumulator, which fuses with

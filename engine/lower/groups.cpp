@@ -99,13 +99,16 @@ UOp add_grid(UOp ast, Grid& grid) {
       place.emplace(u, special("core_id", u.src(0)));
     }
     if (has_type(u, AxisType::GLOBAL)) global.push_back(u);
-    if (has_type(u, AxisType::LOCAL) || has_type(u, AxisType::GROUP_REDUCE)) local.push_back(u);
+    if (has_type(u, AxisType::LOCAL) || has_type(u, AxisType::GROUP_REDUCE) ||
+        has_type(u, AxisType::WARP))
+      local.push_back(u);
   }
-  // Innermost range first, as hardware numbers its dimensions; beyond three the outer ones share
-  // the last.
+  // Innermost range first, as hardware numbers its dimensions, but the lanes of a warp before all;
+  // beyond three the outer ones share the last.
   const auto number = [&](std::vector<UOp>& ranges, const char* prefix,
                           std::vector<int64_t>& sizes) {
-    std::ranges::sort(ranges, {}, [](UOp r) { return -r.range_id(); });
+    std::ranges::sort(ranges, {},
+                      [](UOp r) { return std::pair(!has_type(r, AxisType::WARP), -r.range_id()); });
     const size_t alone = ranges.size() > 3 ? 2 : ranges.size();
     for (size_t i = 0; i < alone; i++) {
       place.emplace(ranges[i], special(fmt::format("{}{}", prefix, i), ranges[i].src(0)));

@@ -96,9 +96,9 @@ void run_pass(State& s, const Pass& pass, const LowerOptions& options) {
   if (!s.refusal.empty()) return;
   if (options.after_pass) options.after_pass(pass.name, s.graph, took.count());
   const bool listed = !s.list.empty();
-  must_hold(pass.name,
-            listed ? verify_linear(s.list, options.check)
-                   : verify(s.graph, s.scheduled ? Stage::Lowered : Stage::Kernel, options.check));
+  must_hold(pass.name, listed ? verify_linear(s.list, options.check)
+                              : verify(s.graph, s.scheduled ? Stage::Lowered : Stage::Scheduled,
+                                       options.check));
   s.scheduled = true;
 }
 

@@ -15,6 +15,7 @@ constexpr int64_t group_tops[] = {13, 16, 28, 29, 32, 49, 64, 256};
 constexpr int64_t groups[] = {4, 8, 16, 0};
 constexpr int64_t paddings[] = {4, 8, 16, 32};
 constexpr int64_t max_axes = 8;
+constexpr int64_t most_choices = 9;  // of axes of a matrix product
 
 }  // namespace
 
@@ -35,6 +36,12 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
         if (!trial.apply({kind, axis, {amount}})) out.push_back(trial.applied().back());
       }
   };
+  if (so_far.empty() && target.tensor_cores != TensorCoreUse::Off)
+    for (int64_t choice = 0; choice < most_choices; choice++) {
+      KernelSchedule trial = *schedule;
+      if (!trial.apply({OptKind::TC, choice, {-1, 2, static_cast<int64_t>(target.tensor_cores)}}))
+        out.push_back(trial.applied().back());
+    }
   offer(OptKind::UPCAST, upcasts);
   offer(OptKind::UNROLL, unrolls);
   offer(OptKind::THREAD, threads);

@@ -270,6 +270,9 @@ class Heuristic {
 
 }  // namespace
 
+Opts heuristic(UOp ast, const Target& target) {
+  return target.has_local ? group_heuristic(ast, target) : cpu_heuristic(ast, target);
+}
 Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits) {
   return Heuristic(ast, target, limits).run();
 }

@@ -1,6 +1,7 @@
-// The schedule a CPU kernel gets without search: lanes along an axis of consecutive elements, a
-// register tile where loaded values are used several times, several vectors of partial sums where
-// only the reduce axis is contiguous.
+// The schedule a kernel gets without search. On CPUs: lanes along an axis of consecutive elements,
+// a register tile where loaded values are used several times, several vectors of partial sums where
+// only the reduce axis is contiguous. On targets whose threads come in groups: the reference's
+// rules (engine.md 5.3).
 #pragma once
 #include "engine/opt/schedule.h"
 
@@ -28,7 +29,24 @@ struct HeuristicLimits {
   double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle
 };
 
+/// Those of targets with groups. Source: engine.md 5.3, unless a line says otherwise.
+struct GroupLimits {
+  int64_t tile[4] = {5, 4, 3, 2};  // tensor core products a warp computes along m, and along n
+  int64_t warps[2] = {4, 2};       // warps of a group, along n
+  int64_t rows_group = 8, rows_local = 4, rows_upcast = 4;  // of a matrix times a vector
+  int64_t few_outputs = 2048;  // that a reduction is split over a group for
+  int64_t group_top = 16;
+  int64_t masked_axis = 7, masked_product = 49;  // a gated axis that is written out
+  int64_t many_outputs = 1024,
+          most_upcast = 32;  // while so many are left, and not yet so many held
+  int64_t unroll_all = 32, unroll_both = 3, unroll_part = 4;
+  int64_t unroll_below = 64;  // of values held, and 4 or less without a tile
+  int64_t local_threads = 128, local_axes = 3;
+};
+
 /// A legal sequence for the kernel; empty where nothing helps.
+Opts heuristic(UOp ast, const Target& target);
 Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits = {});
+Opts group_heuristic(UOp ast, const Target& target, const GroupLimits& limits = {});
 
 }  // namespace beamline

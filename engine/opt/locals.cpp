@@ -5,6 +5,7 @@
 
 #include "engine/opt/schedule.h"
 #include "engine/rewrite/rewriter.h"
+#include "engine/rules/rules.h"
 
 namespace beamline {
 namespace {
@@ -41,18 +42,30 @@ std::optional<std::string> KernelSchedule::disable_locals(const Opt& opt) {
   return std::nullopt;
 }
 
+std::optional<std::string> KernelSchedule::check_padding(int64_t size, int64_t multiple) {
+  const int64_t padded = (size + multiple - 1) / multiple * multiple;
+  if (size * 4 <= padded)
+    return fmt::format("{} would be padded to {}, fourfold or more", size, padded);
+  return std::nullopt;
+}
 // The axis grows to a multiple of the amount; what it gained is gated.
+KernelSchedule::Split KernelSchedule::padding(UOp r, int64_t multiple) const {
+  const UOp whole =
+      range((size(r) + multiple - 1) / multiple * multiple, r.range_id(), r.axis_type());
+  return {r, whole, {whole}, UOp{}, false};
+}
+
 std::optional<std::string> KernelSchedule::pad_to(const Opt& opt, UOp r) {
   const AxisType t = r.axis_type();
-  if (t == AxisType::UPCAST || t == AxisType::UNROLL || t == AxisType::THREAD)
+  if (t == AxisType::UPCAST || t == AxisType::UNROLL || t == AxisType::THREAD ||
+      t == AxisType::WARP)
     return fmt::format("axis {} is {}; PADTO takes a loop", opt.axis, axis_type_name(t));
   const int64_t n = size(r), k = opt.amount();
   if (k < 2) return "an amount under 2 changes nothing";
   if (n % k == 0) return fmt::format("{} is a multiple of {} already", n, k);
-  const int64_t padded = (n + k - 1) / k * k;
-  if (n * 4 <= padded) return fmt::format("{} would be padded to {}, fourfold or more", n, padded);
-  const UOp whole = range(padded, r.range_id(), t);
-  replace(r, whole, whole, UOp{}, false);
+  if (auto why = check_padding(n, k)) return why;
+  replace(padding(r, k));
+  ast_ = simplify(ast_);
   applied_.push_back(opt);
   return std::nullopt;
 }
@@ -89,6 +102,8 @@ std::optional<std::string> KernelSchedule::check_local(const Opt& opt, UOp r,
   if (threads > target_.local_max)
     return fmt::format("{} threads exceed the {} of a group", threads, target_.local_max);
   if (local) return check_shared_bytes(amount, 1);
+  if (!applied_.empty() && applied_[0].kind == OptKind::TC)
+    return "a warp that uses its tensor cores has no group to reduce across";
   for (UOp a : axes())
     if (a.axis_type() == AxisType::WEAK || a.axis_type() == AxisType::LOOP)
       return "an output loop that is not part of the grid would share the memory of its steps";

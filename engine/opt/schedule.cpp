@@ -84,13 +84,19 @@ UOp KernelSchedule::shift_to(UOp r, int64_t k, AxisType type, bool top) {
   const UOp rest = outer == 1 ? UOp{} : range(outer, r.range_id(), r.axis_type());
   const UOp part = range(k, id, type);
   const UOp value = outer == 1 ? part : top ? part * iconst(outer) + rest : rest * iconst(k) + part;
-  replace(r, value, rest, part, n % k == 0);
+  // A part that stays a loop is the innermost of them: its id says so, and the END must agree.
+  const bool loop = type == r.axis_type();
+  Split split{r, value, {}, loop ? part : UOp{}, n % k == 0};
+  if (rest) split.parts.push_back(rest);
+  if (!loop) split.parts.push_back(part);
+  replace(split);
+  ast_ = simplify(ast_);
   return part;
 }
 
-void KernelSchedule::replace(UOp r, UOp value, UOp rest, UOp part, bool divides) {
+void KernelSchedule::replace(const Split& split, UOp* follow) {
+  const auto& [r, value, parts, last, divides] = split;
   const int64_t n = size(r);
-  const bool same_type = part && part.axis_type() == r.axis_type();
   const UOp inside = divides ? UOp{} : value < iconst(n);
   const UOp clamped = divides ? value : where(inside, value, iconst(n - 1));
 
@@ -110,12 +116,10 @@ void KernelSchedule::replace(UOp r, UOp value, UOp rest, UOp part, bool divides)
         src.push_back(done.at(u.src(i)));
         continue;
       }
-      if (rest) src.push_back(rest);
+      src.insert(src.end(), parts.begin(), parts.end());
       ended = true;
-      if (part && !same_type) src.push_back(part);
     }
-    // A part that stays a loop is the innermost of them: its id says so, and the END must agree.
-    if (ended && same_type) src.push_back(part);
+    if (ended && last) src.push_back(last);
     if (!divides && u.op() == Op::REDUCE && ended)
       src[0] = where(inside, src[0], reduce_identity(u.reduce_op(), u.dtype()));
     UOp built = src == u.srcs() ? u : rebuild(u, src);
@@ -136,7 +140,8 @@ void KernelSchedule::replace(UOp r, UOp value, UOp rest, UOp part, bool divides)
     }
     done.emplace(u, built);
   }
-  ast_ = simplify(done.at(ast_));
+  if (follow) *follow = done.at(*follow);
+  ast_ = done.at(ast_);
 }
 
 std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount) const {
@@ -263,7 +268,7 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::PACK) return pack(opt);
   if (!packings_.empty()) return "what splits or moves loops comes before PACK";
-  if (opt.kind == OptKind::TC) return "this target has no tensor cores";
+  if (opt.kind == OptKind::TC) return use_tensor_core(opt);
   if (needs_local(opt.kind) && !target_.has_local)
     return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
                        target_.name);

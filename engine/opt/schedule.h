@@ -1,7 +1,9 @@
 // A kernel's schedule: the prepared AST whose ranges change type and are split as Opts are applied.
 // Every opt reduces to one step, shift_to: split a range in two and give the new part another type.
 #pragma once
+#include <array>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "engine/opt/opt.h"
 
 namespace beamline {
+
+struct TensorCore;
 
 /// Why an opt is not legal here: the expected refusal.
 struct OptRefusal {
@@ -39,6 +43,8 @@ class KernelSchedule {
   const Opts& applied() const { return applied_; }
   /// What PACK asked for; the AST does not show it, lowering carries it out.
   const std::vector<Packing>& packings() const { return packings_; }
+  /// Ids of the loops over blocks of n and of m that a TC opt left.
+  std::pair<int64_t, int64_t> matrix_axes() const { return matrix_axes_; }
   /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
   std::vector<UOp> axes() const;
   /// The list that a kind's axis indexes: reduce axes for UNROLL and GROUP, all axes otherwise.
@@ -50,17 +56,31 @@ class KernelSchedule {
   // Splits r into r' * k + new (or new * ceil(n / k) + r' when `top`); returns the new range. A k
   // that does not divide gives masked accesses and, in reductions, the identity.
   UOp shift_to(UOp r, int64_t k, AxisType type, bool top);
-  // r becomes `value`, of the ranges `rest` and `part` (either may be null); what lies outside of r
-  // is gated unless it `divides`.
-  void replace(UOp r, UOp value, UOp rest, UOp part, bool divides);
+  // r becomes `value`, whose ranges end where r did: `parts` in its place, `last` (may be null) as
+  // the innermost loop. What lies outside of r is gated unless it `divides`. Not simplified yet;
+  // `follow` is a node, and then what became of it.
+  struct Split {
+    UOp range, value;
+    std::vector<UOp> parts;
+    UOp last;
+    bool divides = true;
+  };
+  void replace(const Split& split, UOp* follow = nullptr);
   // Of targets with local memory, in locals.cpp.
   void globalize();
   std::optional<std::string> disable_locals(const Opt& opt);
+  static std::optional<std::string> check_padding(int64_t size, int64_t multiple);
+  Split padding(UOp r, int64_t multiple) const;
   std::optional<std::string> pad_to(const Opt& opt, UOp r);
   std::optional<std::string> check_local(const Opt& opt, UOp r, int64_t amount) const;
   std::optional<std::string> check_shared_bytes(int64_t amount, int64_t new_groups) const;
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
   std::optional<std::string> swap_loops(const Opt& opt);
+  // In tensor_core.cpp.
+  std::optional<std::string> use_tensor_core(const Opt& opt);
+  // Axes n, m, k become blocks, and the bits of the core's lanes, registers and steps; then, if so
+  // asked, the matrix product takes the sum's place.
+  void split_for(const TensorCore& core, UOp sum, std::array<UOp, 3> axes, bool multiply);
   std::optional<std::string> pack(const Opt& opt);
 
   UOp ast_;
@@ -68,6 +88,7 @@ class KernelSchedule {
   Opts applied_;
   std::vector<Packing> packings_;
   bool no_locals_ = false;
+  std::pair<int64_t, int64_t> matrix_axes_{-1, -1};
 };
 
 /// Opts that split work among the threads of a group: LOCAL, GROUP, GROUPTOP, and NOLOCALS.

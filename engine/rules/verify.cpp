@@ -6,10 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/tensor_core.h"
+
 namespace beamline {
 namespace {
 
-constexpr unsigned tensor = 1, kernel = 2, lowered = 4, linear = 8, after_opts = lowered | linear;
+constexpr unsigned tensor = 1, prepared = 2, scheduled = 4, lowered = 8, linear = 16;
+constexpr unsigned kernel = prepared | scheduled, after_opts = lowered | linear, always = 31;
 constexpr unsigned bit(Stage s) { return 1u << static_cast<unsigned>(s); }
 
 constexpr OpSet leaves = Op::PARAM | Op::CONST | Op::STACK;
@@ -17,7 +20,8 @@ constexpr OpSet tensor_ops =
     leaves | ops::elementwise | ops::movement | Op::REDUCE | Op::CONTIGUOUS | Op::DETACH | Op::SINK;
 constexpr OpSet kernel_ops =
     leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END | Op::STORE | Op::INDEX | Op::RANGE;
-constexpr OpSet lowered_ops = kernel_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
+constexpr OpSet scheduled_ops = kernel_ops | Op::WMMA;
+constexpr OpSet lowered_ops = scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
                               Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
 bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER; }
@@ -40,6 +44,18 @@ bool in_bounds(UOp u) {
   return u.src(1).vmin() >= 0 && u.src(1).vmax() < memory.numel();
 }
 
+bool is_product(UOp u) {
+  const TensorCore* core = tensor_core(u.text());
+  return core && u.dtype() == core->out && u.src(0).dtype() == core->in &&
+         u.src(1).dtype() == core->in && u.src(2).dtype() == core->out && all_ranges(u, 3);
+}
+bool holds_elements(UOp u) {
+  const int(&elements)[3] = tensor_core(u.text())->shape->elements;
+  for (size_t i = 0; i < 3; i++)
+    if (u.src(i).shape().size() != 1 || u.src(i).shape()[0] != elements[i]) return false;
+  return u.nsrc() == 3;
+}
+
 struct Check {
   std::string_view name;
   unsigned stages;
@@ -50,13 +66,14 @@ struct Check {
 };
 // clang-format off
 constexpr Check checks[] = {
-    {"no-if",           15,                  1, Op::IF | Op::ENDIF, [](UOp)   { return false; }, "gates, not branches"},
+    {"no-if",           always,              1, Op::IF | Op::ENDIF, [](UOp)   { return false; }, "gates, not branches"},
     {"tensor-op",       tensor,              1, ops::all,   [](UOp u) { return tensor_ops.has(u.op()); }, "an op of the tensor graph"},
-    {"kernel-op",       kernel,              1, ops::all,   [](UOp u) { return kernel_ops.has(u.op()); }, "an op of kernels"},
+    {"scheduled-op",    scheduled,           1, ops::all,   [](UOp u) { return scheduled_ops.has(u.op()); }, "an op of kernels, or a matrix product"},
+    {"kernel-op",       prepared,            1, ops::all,   [](UOp u) { return kernel_ops.has(u.op()); }, "an op of kernels"},
     {"lowered-op",      after_opts,          1, ops::all,   [](UOp u) { return lowered_ops.has(u.op()); }, "an op of lowered kernels"},
-    {"alu-dtype",       15,                  1, ops::alu,   value_dtype_fits, "the dtype its operands give"},
-    {"where-condition", 15,                  1, Op::WHERE,  [](UOp u) { return u.src(0).dtype() == DType::Bool || u.src(0).is_invalid(); }, "a bool condition"},
-    {"param-space",     15,                  1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Global || u.addrspace() == AddrSpace::Alu; }, "global memory or a variable"},
+    {"alu-dtype",       always,              1, ops::alu,   value_dtype_fits, "the dtype its operands give"},
+    {"where-condition", always,                1, Op::WHERE,  [](UOp u) { return u.src(0).dtype() == DType::Bool || u.src(0).is_invalid(); }, "a bool condition"},
+    {"param-space",     always,              1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Global || u.addrspace() == AddrSpace::Alu; }, "global memory or a variable"},
     {"param-slot",      kernel | after_opts, 1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Alu || (u.param().slot >= 0 && u.param().slot < 4096); }, "a slot in 0..4095"},
     {"param-flat",      kernel | after_opts, 1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Alu || (u.shape().size() == 1 && u.numel() > 0); }, "one dimension of at least one element"},
     {"sink-stores",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return std::ranges::all_of(u.srcs(), [](UOp s) { return s.op() == Op::END || s.op() == Op::STORE || s.op() == Op::GROUP; }) && u.nsrc() > 0; }, "stores, ended"},
@@ -72,6 +89,8 @@ constexpr Check checks[] = {
     {"store-arity",     kernel,              1, Op::STORE,  [](UOp u) { return u.nsrc() == 2; }, "no gate yet"},
     {"store-gate",      after_opts,          1, Op::STORE,  [](UOp u) { return u.nsrc() == 2 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool); }, "at most a bool gate"},
     {"load-shape",      after_opts,          1, Op::LOAD,   [](UOp u) { return is_address(u.src(0)) && (u.nsrc() == 1 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool)); }, "an address, and alternative and gate or neither"},
+    {"wmma-product",    kernel | after_opts, 1, Op::WMMA,   is_product, "a tensor core's factors and sum"},
+    {"wmma-elements",   linear,              1, Op::WMMA,   holds_elements, "as many elements as a thread holds"},
     {"no-invalid",      after_opts,          1, Op::CONST,  [](UOp u) { return u.dtype() != DType::Invalid; }, "no poison left"},
     {"flat-reduce",     linear,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1 && u.reduce_dims() == 1; }, "lanes only"},
 };

@@ -12,10 +12,11 @@
 namespace beamline {
 
 enum class Stage : uint8_t {
-  Tensor,   // what a workload builds: movement, elementwise, reduce
-  Kernel,   // a prepared AST and its schedules: SINK, END, STORE, INDEX, ranges
-  Lowered,  // from loads to the list: register accumulators, vectors, no index inside a value
-  Linear,   // the list
+  Tensor,     // what a workload builds: movement, elementwise, reduce
+  Kernel,     // a prepared AST: SINK, END, STORE, INDEX, ranges
+  Scheduled,  // one with opts applied: also matrix products
+  Lowered,    // from loads to the list: register accumulators, vectors, no index inside a value
+  Linear,     // the list
 };
 
 /// The first check that fails, with the node: "store-index: %12 STORE ...". Level 0 checks nothing,

@@ -6,6 +6,7 @@
 
 #include "devices/cpu/cpu_target.h"
 #include "devices/cpu/topology.h"
+#include "engine/ir/tensor_core.h"
 #include "harness/cli/errors.h"
 #include "workloads/diagnostic.h"
 
@@ -24,6 +25,24 @@ OptionSpec device_option() {
 }
 OptionSpec kernel_option() {
   return {.name = "kernel", .value = "N", .help = "ordinal from 0, name, or prefix of a key"};
+}
+
+std::vector<OptionSpec> tensor_core_options() {
+  return {{.name = "tc",
+           .value = "USE",
+           .help = "tensor cores, where a device has any: on (default), off, or shape (the loops "
+                   "are split for them, the products are not theirs)"},
+          {.name = "allow-tf32",
+           .value = "",
+           .help = "tensor cores may round f32 factors to 10 bits of mantissa"}};
+}
+void set_tensor_cores(const Arguments& arguments, Target& target) {
+  const std::string text = arguments.text("tc", "on");
+  const auto use = tensor_core_use(text);
+  if (!use) throw UsageError(fmt::format("--tc: '{}' is none of off, on, shape", text));
+  if (tensor_cores(target).empty()) return;
+  target.tensor_cores = *use;
+  target.allow_tf32 = arguments.has("allow-tf32");
 }
 
 std::vector<workloads::ParamOverride> read_params(const Arguments& arguments) {

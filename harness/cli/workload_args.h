@@ -14,6 +14,8 @@ namespace beamline::cli {
 OptionSpec param_option();
 OptionSpec device_option();
 OptionSpec kernel_option();
+/// --tc and --allow-tf32.
+std::vector<OptionSpec> tensor_core_options();
 
 std::vector<workloads::ParamOverride> read_params(const Arguments& arguments);
 /// Throws UsageError with one line a mistake: FILE:LINE:COLUMN: ...
@@ -34,6 +36,10 @@ struct Device {
 Device find_device(const std::string& name, int threads = 0);
 /// One to look at code for: also an emulated GPU, which runs nothing and has no PUs.
 Device find_target(const std::string& name);
+
+/// What those options say, for a target that has tensor cores; others stay as they are. Throws
+/// UsageError.
+void set_tensor_cores(const Arguments& arguments, Target& target);
 
 /// Stable name of an instance in the database.
 std::string workload_id(const workloads::Instance& instance);

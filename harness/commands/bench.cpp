@@ -40,7 +40,7 @@ std::vector<Variant> variants_of(const ProgramKernel& kernel, const Device& devi
   Arena::Scope scope(arena);
   auto ast = parse_uops(kernel.ast);
   if (const UOp* root = std::get_if<UOp>(&ast))
-    list.push_back({"heuristic", opts_text(cpu_heuristic(*root, device.target)), -1, {}});
+    list.push_back({"heuristic", opts_text(heuristic(*root, device.target)), -1, {}});
   list.push_back({"unoptimised", "", -1, {}});
   return list;
 }

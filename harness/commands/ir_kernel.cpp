@@ -40,13 +40,14 @@ void refuse_opt(const Opts& opts, const OptRefusal& refusal) {
 ChosenKernel choose_kernel(const Arguments& arguments) {
   ChosenKernel k;
   k.device = find_target(arguments.text("device", "cpu"));
+  set_tensor_cores(arguments, k.device.target);
   std::vector<KernelProgram> programs = read_programs(arguments);
   std::vector<KernelUse> kernels = unique_kernels(programs);
   KernelUse kernel = one_kernel(kernels, arguments.text("kernel"));
   k.key = kernel.get().key, k.name = kernel.get().name, k.ast_text = kernel.get().ast;
   k.ast = std::get<UOp>(parse_uops(k.ast_text));
   k.opts = arguments.has("opts") ? read_opts(opts_argument(kernels, kernel, arguments.text("opts")))
-                                 : cpu_heuristic(k.ast, k.device.target);
+                                 : heuristic(k.ast, k.device.target);
   k.check = static_cast<int>(arguments.integer("check", 1, 0, 2));
   if (auto error = verify(k.ast, Stage::Kernel, k.check))
     throw UsageError(fmt::format("kernel {}: {}", k.name, *error));
@@ -57,6 +58,8 @@ std::vector<OptionSpec> kernel_choice_options() {
   return {kernel_option(),
           device_option(),
           param_option(),
+          tensor_core_options()[0],
+          tensor_core_options()[1],
           {.name = "opts",
            .value = "OPTS",
            .help = "schedule; \"\" is the unoptimised kernel; also KERNEL=OPTS"},

@@ -24,7 +24,7 @@ bool read_schedule(const ViewRequest& request, const Target& target, KernelView&
     view.code.note = "This engine cannot read the stored AST.";
     return false;
   }
-  view.heuristic_opts = opts_text(cpu_heuristic(std::get<UOp>(ast), target));
+  view.heuristic_opts = opts_text(heuristic(std::get<UOp>(ast), target));
   view.has_heuristic = true;
   auto opts = parse_opts(request.opts);
   if (!std::holds_alternative<Opts>(opts)) {

@@ -77,7 +77,7 @@ std::vector<Chosen> choose(const Context& context, const Arguments& arguments,
     Arena arena;
     Arena::Scope scope(arena);
     const auto ast = parse_uops(k.ast);
-    chosen.push_back({opts_text(cpu_heuristic(std::get<UOp>(ast), device.target)), "heuristic"});
+    chosen.push_back({opts_text(heuristic(std::get<UOp>(ast), device.target)), "heuristic"});
   }
   const std::vector<KernelUse> kernels = unique_kernels(programs);
   for (const std::string& text : arguments.list("opts")) {

@@ -183,6 +183,7 @@ int run(Context& context, const Arguments& arguments) {
   const std::string& path = one_to_write(context.global.databases, "tune");
   Device device = find_device(arguments.text("device", "cpu"),
                               static_cast<int>(arguments.integer("threads", 0, 1, 65'536)));
+  set_tensor_cores(arguments, device.target);
   TuneSettings settings = read_settings(context, arguments, device);
   std::vector<KernelProgram> programs = read_programs(arguments);
   std::vector<KernelUse> kernels = unique_kernels(programs);
@@ -265,7 +266,9 @@ Exit codes: 4 when a kernel failed, 130 when interrupted.)",
             .value = "FAULT",
             .help = "adds a broken candidate to every search: wrong, crash or hang",
             .group = "Testing",
-            .repeatable = true}},
+            .repeatable = true},
+           tensor_core_options()[0],
+           tensor_core_options()[1]},
       .run = run};
 }
 

@@ -234,6 +234,8 @@ TEST_P(Kernels, AgreeOnTargetsWithGroups) {
   for (std::string_view name : emulated_targets()) {
     const Target target = *emulated_target(name);
     expect_close(run(g, in, target, [](UOp) { return Opts{}; }), want, "unoptimised");
+    expect_close(run(g, in, target, [&](UOp ast) { return heuristic(ast, target); }), want,
+                 "heuristic");
     for (int round = 0; round < 5; round++) {
       std::string applied;
       const auto choose = [&](UOp ast) {

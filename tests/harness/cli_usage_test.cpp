@@ -41,6 +41,8 @@ INSTANTIATE_TEST_SUITE_P(All, Usage, ::testing::Values(
     UsageCase{{"tune", quickstart, "--device", "cuda:0"}, "--device: 'cuda:0' is not available"},
     UsageCase{{"tune", quickstart, "--device", "emulator:sm_80"}, "nothing to time"},
     UsageCase{{"ir", "lower", quickstart, "--device", "emulator:vax"}, "is none of emulator:sm_75"},
+    UsageCase{{"ir", "lower", quickstart, "--tc", "maybe"}, "'maybe' is none of off, on, shape"},
+    UsageCase{{"tune", quickstart, "--tc", "2"}, "'2' is none of off, on, shape"},
     UsageCase{{"tune", quickstart, "--budget", "soon"}, "--budget: 'soon'"},
     UsageCase{{"tune", quickstart, "--budget", "60"}, "--budget: '60'"},
     UsageCase{{"tune", quickstart, "--budget", "-5s"}, "--budget: '-5s'"},

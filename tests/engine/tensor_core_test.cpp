@@ -1,0 +1,310 @@
+// Tensor cores: the tables, what a TC opt is refused for, and the products they give, run by the
+// interpreter, whose lane maps do not come from the tables.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "engine/interpret/kernel.h"
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/ir/tensor_core.h"
+#include "engine/lower/lower.h"
+#include "engine/opt/heuristic.h"
+#include "engine/rangeify/prepare.h"
+
+namespace beamline {
+namespace {
+
+struct Sizes {
+  int64_t m, n, k;
+};
+
+UOp operand(int64_t slot, DType t, int64_t elements) {
+  ParamArg a;
+  a.slot = slot;
+  const int64_t shape[] = {elements};
+  return param(a, t, shape);
+}
+UOp element(UOp memory, UOp at) { return make(Op::INDEX, memory.dtype(), {memory, at}); }
+
+// c[m, n] = sum of a[m, k] * b[k, n], factors widened to the type of the sum.
+UOp product_kernel(DType in, DType out, Sizes s) {
+  const UOp m = range(s.m, 0, AxisType::WEAK), n = range(s.n, 1, AxisType::WEAK),
+            k = range(s.k, 2, AxisType::REDUCE);
+  const UOp a = element(operand(1, in, s.m * s.k), m * iconst(s.k) + k);
+  const UOp b = element(operand(2, in, s.k * s.n), k * iconst(s.n) + n);
+  const UOp steps[] = {k};
+  const UOp sum = reduce(Op::ADD, cast(a, out) * cast(b, out), steps, 0);
+  const UOp c = element(operand(0, out, s.m * s.n), m * iconst(s.n) + n);
+  const UOp store = make(Op::STORE, DType::Void, {c, sum});
+  const UOp sink = make(Op::SINK, DType::Void, {make(Op::END, DType::Void, {store, m, n})});
+  return prepare(sink).ast;
+}
+
+double number(const InterpreterBuffer& b, size_t i) {
+  return is_float(b.dtype) ? b.floats[i] : static_cast<double>(b.ints[i]);
+}
+
+// Runs the kernel on small whole numbers, whose sums are exact; the first wrong element as text.
+std::string run_product(const TensorCore& core, const Target& target, Sizes s,
+                        const std::string& opts_after, int use, int* products = nullptr) {
+  const UOp ast = product_kernel(core.in, core.out, s);
+  int64_t select = 0;
+  for (const TensorCore* t : tensor_cores(target)) {
+    if (t == &core) break;
+    select++;
+  }
+  const std::string text = fmt::format("TC:0:({},2,{}){}", select, use, opts_after);
+  LowerOptions checked;
+  checked.check = 1;
+  const auto lowered = lower(ast, std::get<Opts>(parse_opts(text)), target, checked);
+  if (const auto* r = std::get_if<OptRefusal>(&lowered)) return "refused: " + r->reason;
+  const auto& kernel = std::get<LinearKernel>(lowered);
+  if (products)
+    for (UOp u : kernel.list) *products += u.op() == Op::WMMA;
+  std::mt19937 random(5);
+  std::vector<InterpreterBuffer> memory;
+  memory.push_back(make_buffer(core.out, static_cast<size_t>(s.m * s.n)));
+  for (int64_t n : {s.m * s.k, s.k * s.n}) {
+    memory.push_back(make_buffer(core.in, static_cast<size_t>(n)));
+    for (size_t i = 0; i < static_cast<size_t>(n); i++) {
+      const int v = static_cast<int>(random() % 3) - 1;
+      if (is_float(core.in))
+        memory.back().floats[i] = v;
+      else
+        memory.back().ints[i] = v;
+    }
+  }
+  const auto error = interpret(kernel.list, memory, {1, kernel.grid.global, kernel.grid.local});
+  if (error) return *error;
+  for (int64_t m = 0; m < s.m; m++)
+    for (int64_t n = 0; n < s.n; n++) {
+      double want = 0;
+      for (int64_t k = 0; k < s.k; k++)
+        want += number(memory[1], static_cast<size_t>(m * s.k + k)) *
+                number(memory[2], static_cast<size_t>(k * s.n + n));
+      const double have = number(memory[0], static_cast<size_t>(m * s.n + n));
+      if (have != want) return fmt::format("element {}, {} is {}, not {}", m, n, have, want);
+    }
+  return "";
+}
+
+Target allowing(std::string_view name) {
+  Target t = *emulated_target(name);
+  t.allow_tf32 = true;
+  return t;
+}
+
+class EveryTensorCore : public testing::TestWithParam<const TensorCore*> {};
+
+TEST_P(EveryTensorCore, GivesTheProduct) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const TensorCore& core = *GetParam();
+  const int64_t m = core.shape->m, n = core.shape->n, k = core.shape->k;
+  struct Case {
+    Sizes sizes;
+    const char* opts;
+  };
+  const Case cases[] = {
+      {{m, n, k}, ""},
+      {{2 * m, 3 * n, 2 * k}, ""},
+      {{4 * m, 4 * n, 4 * k}, ";UPCAST:0:2;UPCAST:1:2;UNROLL:0:2"},
+      {{2 * m, 4 * n, k}, ";LOCAL:1:2"},
+      {{m - 1, n, k}, ""},
+      {{m, n + 1, k}, ""},
+      {{m, n, k + 3}, ""},
+      {{m / 2 + 1, 2 * n - 3, 2 * k - 1}, ""},
+      {{2 * m - 1, n, k / 2}, ";UPCAST:0:2"},
+  };
+  std::set<std::string_view> ran;
+  for (std::string_view name : emulated_targets()) {
+    const Target target = allowing(name);
+    const auto cores = tensor_cores(target);
+    if (std::ranges::find(cores, &core) == cores.end()) continue;
+    const bool first = ran.empty();  // others differ in their limits only
+    ran.insert(name);
+    for (const Case& c : std::span(cases).first(first ? std::size(cases) : 2)) {
+      const std::string what = fmt::format("{} on {}: m={} n={} k={} opts {}", core.name(), name,
+                                           c.sizes.m, c.sizes.n, c.sizes.k, c.opts);
+      int products = 0;
+      EXPECT_EQ(run_product(core, target, c.sizes, c.opts, 1, &products), "") << what;
+      EXPECT_GT(products, 0) << what;
+      if (c.sizes.m == m && c.sizes.n == n) continue;  // one of each size will do
+      products = 0;
+      EXPECT_EQ(run_product(core, target, c.sizes, c.opts, 2, &products), "") << what << ", shape";
+      EXPECT_EQ(products, 0) << what;
+    }
+  }
+  EXPECT_FALSE(ran.empty()) << core.name() << " belongs to no target";
+}
+
+std::vector<const TensorCore*> pointers() {
+  std::vector<const TensorCore*> out;
+  for (const TensorCore& t : all_tensor_cores()) out.push_back(&t);
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryTensorCore, testing::ValuesIn(pointers()), [](const auto& p) {
+  std::string s = p.param->name();
+  std::ranges::replace(s, ' ', '_');
+  return s;
+});
+
+// N*M = 2^(lanes + registers), and a swizzle names every bit once.
+TEST(TensorCores, TablesAreConsistent) {
+  std::set<std::string> names;
+  for (const TensorCore& t : all_tensor_cores()) {
+    const MatrixShape& s = *t.shape;
+    EXPECT_TRUE(names.insert(t.name()).second) << t.name();
+    EXPECT_EQ(tensor_core(t.name()), &t);
+    EXPECT_EQ(s.n * s.m, s.threads * s.elements[2]) << t.name();
+    EXPECT_EQ(s.bits_of(0).size() + s.bits_of(1).size(),
+              static_cast<size_t>(s.lanes()) + s.element_bits(2).size());
+    EXPECT_EQ(1 << s.bits_of(0).size(), s.n) << t.name();
+    EXPECT_EQ(1 << s.bits_of(1).size(), s.m) << t.name();
+    for (int i = 0; i < 2; i++) {
+      std::set<std::pair<int, int>> seen;
+      const int counts[] = {s.lanes(), static_cast<int>(s.element_bits(2).size()), s.steps()};
+      for (int kind = 0; kind < 3; kind++)
+        for (int b = 0; b < counts[kind]; b++) {
+          const MatrixBit at = s.held_at(i, {static_cast<BitKind>(kind), b});
+          EXPECT_LT(at.i, counts[static_cast<int>(at.kind)]) << t.name();
+          EXPECT_TRUE(seen.emplace(static_cast<int>(at.kind), at.i).second) << t.name();
+        }
+    }
+  }
+  EXPECT_EQ(tensor_core("cuda 9x9x9 f16 f32"), nullptr);
+  EXPECT_TRUE(tensor_cores(Target{}).empty());
+}
+
+std::string refusal(UOp ast, const char* opts, const Target& target) {
+  const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), target);
+  if (const auto* r = std::get_if<OptRefusal>(&s)) return r->reason;
+  return "applied " + opts_text(std::get<KernelSchedule>(s).applied());
+}
+
+TEST(TensorCores, SayWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const Target sm80 = *emulated_target("emulator:sm_80");
+  const UOp half = product_kernel(DType::F16, DType::F32, {32, 32, 32});
+  const UOp odd = product_kernel(DType::F16, DType::F32, {30, 32, 32});
+  const UOp tiny = product_kernel(DType::F16, DType::F32, {3, 32, 32});
+  const UOp single = product_kernel(DType::F32, DType::F32, {32, 32, 32});
+  const UOp twice = product_kernel(DType::F64, DType::F64, {32, 32, 32});
+  Target off = sm80, tf32 = sm80;
+  off.tensor_cores = TensorCoreUse::Off;
+  tf32.allow_tf32 = true;
+  struct Case {
+    UOp ast;
+    const char* opts;
+    const Target* target;
+    const char* expected;
+  };
+  const Target cpu;
+  const Case cases[] = {
+      {half, "TC:0:(-1,0,1)", &sm80, "applied TC:0:(0,0,1)"},
+      {half, "TC:0:(3,0,2)", &sm80, "applied TC:0:(3,0,2)"},
+      {half, "TC:0:(-1,0,1)", &cpu, "this target has no tensor cores"},
+      {half, "TC:0:(-1,0,1)", &off, "tensor cores are switched off"},
+      {half, "UPCAST:0:2;TC:0:(-1,0,1)", &sm80, "TC comes before every other opt"},
+      {half, "TC:0:(6,0,1)", &sm80,
+       "tensor core 6 does not exist, there are 6; -1 is the first that fits"},
+      {half, "TC:0:(-2,0,1)", &sm80,
+       "tensor core -2 does not exist, there are 6; -1 is the first that fits"},
+      {half, "TC:0:(0,3,1)", &sm80, "level 3 is none of 0, 1, 2"},
+      {half, "TC:0:(0,0,0)", &sm80, "use 0 is neither 1 (real) nor 2 (shape)"},
+      {half, "TC:0:(1,0,1)", &sm80,
+       "tensor core 1 (cuda 8x16x16 bf16 f32) does not multiply f32 and f32 into f32"},
+      {half, "TC:1:(-1,0,1)", &sm80, "choice 1 does not exist, there are 1"},
+      {half, "TC:0:(-1,0,1);GROUP:0:2", &sm80,
+       "a warp that uses its tensor cores has no group to reduce across"},
+      {half, "TC:0:(-1,0,1);PADTO:2:64", &sm80, "axis 2 is WARP; PADTO takes a loop"},
+      {half, "TC:0:(-1,0,1);LOCAL:2:2", &sm80, "axis 2 is WARP; LOCAL takes an output axis"},
+      {odd, "TC:0:(0,1,1)", &sm80,
+       "cuda 8x16x16 f16 f32 needs multiples of 8x16x16, 30 is none; level 2 pads"},
+      {odd, "TC:0:(0,2,1)", &sm80, "applied TC:0:(0,2,1)"},
+      {tiny, "TC:0:(0,2,1)", &sm80, "3 would be padded to 16, fourfold or more"},
+      {single, "TC:0:(-1,0,1)", &sm80,
+       "cuda 8x16x8 tf32 f32 rounds its factors; --allow-tf32 permits it"},
+      {single, "TC:0:(-1,0,1)", &tf32, "applied TC:0:(5,0,1)"},
+      {twice, "TC:0:(-1,0,1)", &sm80, "no tensor core here multiplies f64 and f64 into f64"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(refusal(c.ast, c.opts, *c.target), c.expected) << c.opts;
+}
+
+TEST(TensorCores, AxesAndGridAreTold) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const Target target = *emulated_target("emulator:sm_80");
+  const UOp ast = product_kernel(DType::F16, DType::F32, {64, 48, 32});
+  const auto applied = apply_opts(ast, std::get<Opts>(parse_opts("TC:0:(0,0,1)")), target);
+  std::string axes;
+  for (UOp r : std::get<KernelSchedule>(applied).axes())
+    axes += fmt::format("{} {}, ", KernelSchedule::size(r), axis_type_name(r.axis_type()));
+  EXPECT_EQ(axes,
+            "4 GLOBAL, 6 GLOBAL, 32 WARP, 2 UPCAST, 2 UPCAST, 2 REDUCE, 2 UNROLL, 2 UNROLL, "
+            "2 UNROLL, 2 UNROLL, ");
+  const auto lowered = lower(ast, std::get<Opts>(parse_opts("TC:0:(0,0,1);LOCAL:0:2")), target);
+  const auto& kernel = std::get<LinearKernel>(lowered);
+  EXPECT_EQ(kernel.grid.local, (std::vector<int64_t>{32, 2}));
+  EXPECT_EQ(kernel.grid.global, (std::vector<int64_t>{6, 2}));
+  EXPECT_EQ(opts_text(kernel.opts), "TC:0:(0,0,1);LOCAL:0:2");
+}
+
+TEST(TensorCores, OneBitOfMantissaThatTf32DoesNotHaveIsLost) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const UOp ast = product_kernel(DType::F32, DType::F32, {16, 8, 8});
+  const auto lowered =
+      lower(ast, std::get<Opts>(parse_opts("TC:0:(-1,0,1)")), allowing("emulator:sm_80"));
+  const auto& kernel = std::get<LinearKernel>(lowered);
+  std::vector<InterpreterBuffer> memory{make_buffer(DType::F32, 128), make_buffer(DType::F32, 128),
+                                        make_buffer(DType::F32, 64)};
+  memory[1].floats[0] = 1 + 0x1p-10 + 0x1p-13, memory[2].floats[0] = 1;
+  const auto error = interpret(kernel.list, memory, {1, kernel.grid.global, kernel.grid.local});
+  EXPECT_FALSE(error.has_value()) << *error;
+  EXPECT_EQ(memory[0].floats[0], 1 + 0x1p-10);
+}
+
+// What a user of a GPU expects of a kernel that nobody has tuned.
+TEST(GroupHeuristic, ChoosesTensorCoresTilesGroupsAndThreads) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const Target sm80 = *emulated_target("emulator:sm_80"), sm75 = *emulated_target("emulator:sm_75"),
+               metal = *emulated_target("emulator:metal");
+  Target off = sm80, shape = sm80;
+  off.tensor_cores = TensorCoreUse::Off;
+  shape.tensor_cores = TensorCoreUse::Shape;
+  const auto half = [](Sizes s) { return product_kernel(DType::F16, DType::F32, s); };
+  const auto single = [](Sizes s) { return product_kernel(DType::F32, DType::F32, s); };
+  struct Case {
+    UOp ast;
+    const Target* target;
+    const char* expected;
+  };
+  const char* warps = "TC:0:(0,0,1);UPCAST:0:4;UPCAST:1:4;LOCAL:1:4";
+  const char* tiles = "UPCAST:1:4;UPCAST:0:4;UNROLL:0:4;LOCAL:0:8;LOCAL:1:16";
+  const Case cases[] = {
+      {half({512, 512, 512}), &sm80, warps},
+      {half({512, 512, 512}), &sm75, warps},
+      {half({512, 512, 512}), &shape, "TC:0:(0,0,2);UPCAST:0:4;UPCAST:1:4;LOCAL:1:4"},
+      {half({512, 512, 512}), &off, tiles},
+      {half({500, 512, 512}), &sm80, "UPCAST:1:4;UPCAST:0:4;UNROLL:0:4;LOCAL:1:16"},
+      {single({512, 512, 512}), &sm80, tiles},
+      {single({512, 512, 512}), &metal, warps},
+      {single({4096, 1, 4096}), &sm80, "GROUP:0:8;LOCAL:0:4;UPCAST:0:4"},
+      {single({1, 1, 4096}), &sm80, "GROUPTOP:0:16"},
+      {single({16, 16, 4096}), &sm80, "GROUPTOP:0:16"},
+      {single({97, 89, 83}), &sm80, ""},
+      {single({1, 1, 1}), &sm80, ""},
+  };
+  for (const Case& c : cases) EXPECT_EQ(opts_text(heuristic(c.ast, *c.target)), c.expected);
+}
+
+}  // namespace
+}  // namespace beamline
