@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "engine/base/check.h"
+#include "engine/rangeify/canonical_order.h"
 #include "engine/rangeify/collapse.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/linear.h"
@@ -101,34 +102,38 @@ UOp merge_ranges(UOp kernel) {
   return kernel;
 }
 
+// Numbers buffers and ranges in that order; `slots` follows.
+UOp numbered(UOp kernel, const std::vector<UOp>& order, std::vector<int64_t>& slots) {
+  Substitution map;
+  std::vector<int64_t> now;
+  int64_t next_range = 0;
+  for (UOp n : order) {
+    if (n.op() == Op::RANGE) {
+      map.emplace(n, range(n.src(0), next_range++, n.axis_type()));
+      continue;
+    }
+    if (n.op() != Op::PARAM || n.addrspace() != AddrSpace::Global) continue;
+    ParamArg a = n.param();
+    now.push_back(slots.empty() ? a.slot : slots[static_cast<size_t>(a.slot)]);
+    a.slot = static_cast<int64_t>(now.size()) - 1;
+    a.name.clear();
+    map.emplace(n, make(Op::PARAM, n.dtype(), n.srcs(), 0, intern(a)));
+  }
+  slots = now;
+  return substitute(kernel, map);
+}
+
 }  // namespace
 
 Prepared prepare(UOp kernel) {
-  UOp u = merge_ranges(collapse_reductions(simplify(kernel)));
   Prepared p;
-  // Renumbering can change the canonical order of operands, and with it the order of the visit:
-  // repeat until it is stable, so that preparing twice gives the same text.
-  for (int round = 0; round < 8; round++) {
-    Substitution map;
-    std::vector<int64_t> slots;
-    int64_t next_range = 0;
-    for (UOp n : toposort(u)) {
-      if (n.op() == Op::PARAM && n.addrspace() == AddrSpace::Global) {
-        ParamArg a = n.param();
-        slots.push_back(a.slot);
-        a.slot = static_cast<int64_t>(slots.size()) - 1;
-        a.name.clear();
-        map.emplace(n, make(Op::PARAM, n.dtype(), n.srcs(), 0, intern(a)));
-      } else if (n.op() == Op::RANGE) {
-        map.emplace(n, range(n.src(0), next_range++, n.axis_type()));
-      }
-    }
-    if (p.slots.empty())
-      p.slots = slots;
-    else
-      for (int64_t& s : slots) s = p.slots[static_cast<size_t>(s)];
-    p.slots = slots;
-    const UOp next = substitute(u, map);
+  UOp u = merge_ranges(collapse_reductions(simplify(kernel)));
+  u = simplify(numbered(u, canonical_order(u), p.slots));
+  // Numbers decide the order of operands, and with it that of the visit: repeat until it is stable,
+  // so that preparing twice gives the same text.
+  constexpr int most_rounds = 8;
+  for (int round = 0; round < most_rounds; round++) {
+    const UOp next = numbered(u, toposort(u), p.slots);
     if (next == u) break;
     u = next;
   }

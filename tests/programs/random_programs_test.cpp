@@ -10,6 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/arena.h"
+#include "engine/ir/print.h"
+#include "engine/rangeify/prepare.h"
+#include "engine/rangeify/rangeify.h"
 #include "tests/programs/generator.h"
 #include "tests/programs/machine.h"
 
@@ -96,6 +100,34 @@ TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
   EXPECT_GE(ranks.size(), 5U);
   if (count < 1000) return;
   for (const std::string& op : language()) EXPECT_GE(uses[op], least_uses) << op;
+}
+
+std::vector<std::string> kernel_keys(const Program& p) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  std::vector<std::string> keys;
+  for (const KernelAst& k : make_kernels(build(p).graph.sink).kernels) {
+    keys.push_back(k.key);
+    const Prepared again = prepare(k.ast);
+    EXPECT_EQ(kernel_key(again.ast), k.key) << "prepared twice\n" << p.header() << p.text();
+  }
+  std::ranges::sort(keys);
+  return keys;
+}
+
+// The order in which a program names its inputs decides nothing, and preparing twice changes
+// nothing.
+TEST(RandomPrograms, KeysDoNotDependOnTheOrderOfInputs) {
+  const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
+  const uint64_t count = setting("BEAMLINE_FUZZ_COUNT", programs / 4);
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    const Program p = Generator(seed).program();
+    Program reversed = p;
+    std::ranges::reverse(reversed.inputs);
+    EXPECT_EQ(kernel_keys(p), kernel_keys(reversed)) << "BEAMLINE_FUZZ_SEED=" << seed << "\n"
+                                                     << p.header() << p.text();
+    if (HasFailure() && count > 1 && !std::getenv("BEAMLINE_FUZZ_GO_ON")) return;
+  }
 }
 
 }  // namespace

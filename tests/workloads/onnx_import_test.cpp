@@ -346,6 +346,7 @@ TEST(Onnx, EqualLayersAreEqualKernels) {
   const auto built = workloads::build(instance_of(text_of(path)));
   const KernelGraph g = make_kernels(std::get<0>(built).sink);
   ASSERT_EQ(g.kernels.size(), 3u);
+  EXPECT_EQ(g.kernels[0].key, g.kernels[1].key);
   EXPECT_EQ(g.kernels[1].key, g.kernels[2].key);
 }
 

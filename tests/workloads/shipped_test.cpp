@@ -53,6 +53,43 @@ TEST(Shipped, EveryInstanceFallsIntoSoundKernels) {
   }
 }
 
+// One line a kernel of a file: "FILE KEY NAME". A change of a key is a change of the engine: it
+// raises engine_version (harness/version.h). UPDATE_GOLDEN=1 writes the file anew.
+TEST(Shipped, KernelKeysAreThoseOfTheList) {
+  const std::filesystem::path list = BEAMLINE_SOURCE_DIR "/tests/golden/keys.txt";
+  std::set<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(BEAMLINE_SOURCE_DIR "/workloads"))
+    if (entry.path().extension() == ".toml") files.insert(entry.path());
+  std::string now;
+  for (const auto& file : files) {
+    std::set<std::string> seen;
+    for (const Instance& in : instances_of(file)) {
+      Arena arena;
+      const Arena::Scope scope(arena);
+      const auto built = build(in);
+      if (const auto* errors = std::get_if<1>(&built)) {
+        ADD_FAILURE() << to_string(errors->at(0));
+        continue;
+      }
+      for (const KernelAst& k : make_kernels(std::get<0>(built).sink).kernels)
+        if (seen.insert(k.key).second)
+          now += file.filename().string() + " " + k.key + " " + k.name + "\n";
+    }
+  }
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(list) << now;
+  std::stringstream golden;
+  golden << std::ifstream(list).rdbuf();
+  std::istringstream want(golden.str()), have(now);
+  int changed = 0;
+  for (std::string a, b; changed < 5;) {
+    const bool more_a = !!std::getline(want, a), more_b = !!std::getline(have, b);
+    if (!more_a && !more_b) break;
+    if (!more_a) a = "(nothing)";
+    if (!more_b) b = "(nothing)";
+    if (a != b) changed++, ADD_FAILURE() << "listed: " << a << "\nnow:    " << b;
+  }
+}
+
 TEST(Shipped, NamesDoNotMatterToKeysButTypesAndSizesDo) {
   const auto keys = [](const std::string& inputs, const std::string& compute) {
     const LoadedFile f =
@@ -69,6 +106,14 @@ TEST(Shipped, NamesDoNotMatterToKeysButTypesAndSizesDo) {
   };
   const auto base = keys("a = \"f32[8, 16]\", b = \"f32[16, 4]\"", "return a @ b");
   EXPECT_EQ(base, keys("x = \"f32[8, 16]\", y = \"f32[16, 4]\"", "z = matmul(x, y)\\nreturn z"));
+  // Nor does the order in which inputs and operands are named.
+  EXPECT_EQ(base, keys("b = \"f32[16, 4]\", a = \"f32[8, 16]\"", "return a @ b"));
+  const auto sum =
+      keys("a = \"f32[8]\", b = \"f32[6, 8]\", c = \"f32[6, 1]\"", "return max(a * b + c, axis=0)");
+  EXPECT_EQ(sum, keys("c = \"f32[6, 1]\", b = \"f32[6, 8]\", a = \"f32[8]\"",
+                      "return max(c + b * a, axis=0)"));
+  EXPECT_EQ(sum, keys("b = \"f32[6, 8]\", unused = \"f32[3]\", c = \"f32[6, 1]\", a = \"f32[8]\"",
+                      "return max(b * a + c, axis=0)"));
   EXPECT_NE(base, keys("a = \"f16[8, 16]\", b = \"f16[16, 4]\"", "return a @ b"));
   EXPECT_NE(base, keys("a = \"f32[16, 8]\", b = \"f32[16, 4]\"", "return transpose(a) @ b"));
   EXPECT_NE(base, keys("a = \"f32[9, 16]\", b = \"f32[16, 4]\"", "return a @ b"));
