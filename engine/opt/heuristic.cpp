@@ -124,6 +124,13 @@ class Heuristic {
   }
 
  private:
+  // What the lanes read and the rows share.
+  struct Operand {
+    int64_t slot = 0;
+    int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
+    bool awkward = false;      // read under a gate or with a stride
+  };
+
   bool apply(OptKind kind, UOp range, int64_t amount) {
     const std::vector<UOp> list = schedule_.axes_for(kind);
     const auto at = std::ranges::find(list, range);
@@ -153,17 +160,50 @@ class Heuristic {
     }
     const Operand shared = operand(lane, *rows);
     const bool packs = packable(shared, lane) && rows->size >= limits_.pack_rows;
-    const Tile tile = best_tile(lane.size, rows->size, lanes_, !packs, target_, limits_);
+    Tile tile = best_tile(lane.size, rows->size, lanes_, !packs, target_, limits_);
+    // What the rows read may lie along the rows: a step of the reduction then goes to another page.
+    const Operand across = operand(*rows, lane);
+    const bool strides = across.column_bytes > 0 && !across.awkward;
+    if (strides && blocks(lane.size, tile.width) < limits_.few_blocks &&
+        along_rows(lane, *rows, across))
+      return;
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
+    if (packs && tile.width >= lane.size && tile.width <= lanes_)
+      if (const auto [next, count] = beside(lane, *rows, shared, tile.width); count > 1) {
+        apply(OptKind::UPCAST, next->range, count);
+        tile.rows = std::max<int64_t>(1, (target_.vector_registers - limits_.spare) / count);
+      }
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
-    // Several steps an iteration, if possible along the axis that a load is contiguous on.
+    several_steps();
+    if (packs && (lane.size % tile.width != 0 || shared.awkward ||
+                  shared.column_bytes * lane.size > limits_.pack_above)) {
+      const int64_t level = pack(shared, lane, *rows, tile.width);
+      if (strides && level >= 0) schedule_.apply({OptKind::PACK, across.slot, {level + 1}});
+    }
+  }
+
+  // Several steps an iteration, if possible along the axis that a load is contiguous on.
+  void several_steps() {
     const AxisUse* steps = nullptr;
     for (const AxisUse& r : reduces_)
       if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
     if (steps) apply(OptKind::UNROLL, steps->range, limits_.unroll);
-    if (packs && (lane.size % tile.width != 0 || shared.awkward ||
-                  shared.column_bytes * lane.size > limits_.pack_above))
-      pack(shared, lane, *rows, tile.width);
+  }
+
+  // Few columns, and rows whose operand lies along them: the rows become the lanes, their operand
+  // is packed a block at a time, and the results, few a block, are scattered.
+  bool along_rows(const AxisUse& columns, const AxisUse& rows, const Operand& across) {
+    Tile tile = best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, false,
+                          target_, limits_);
+    tile.width = std::min(tile.width, limits_.pack_bytes / across.column_bytes / lanes_ * lanes_);
+    if (tile.width < lanes_ || rows.size <= tile.width ||
+        !apply(OptKind::UPCAST, rows.range, tile.width))
+      return false;
+    apply(OptKind::UPCAST, columns.range, balanced(columns.size, tile.rows));
+    several_steps();
+    if (const UOp row_loop = loop_of(rows))
+      schedule_.apply({OptKind::PACK, across.slot, {place(row_loop) + 1}});
+    return true;
   }
 
   int64_t place(UOp r) const {
@@ -176,12 +216,6 @@ class Heuristic {
       if (r.axis_type() == AxisType::WEAK && r.range_id() == a.range.range_id()) return r;
     return {};
   }
-  // What the lanes read and the rows share.
-  struct Operand {
-    int64_t slot = 0;
-    int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
-    bool awkward = false;      // read under a gate or with a stride
-  };
   Operand operand(const AxisUse& lane, const AxisUse& rows) const {
     Operand out;
     for (UOp u : toposort(ast_)) {
@@ -202,10 +236,26 @@ class Heuristic {
            o.column_bytes * std::min(lane.size, lanes_ * limits_.tile_vectors) <=
                limits_.pack_bytes;
   }
+  // Where one vector holds the whole lane axis: the next axis along which the shared operand moves,
+  // and how many of its steps lie side by side, without a rest. What the rows read is then read
+  // that much less often.
+  std::pair<const AxisUse*, int64_t> beside(const AxisUse& lane, const AxisUse& rows,
+                                            const Operand& shared, int64_t width) const {
+    const AxisUse* next = nullptr;
+    for (const AxisUse& a : outputs_)
+      if (&a != &lane && &a != &rows && a.constant_loads > 0) next = &a;
+    if (!next) return {nullptr, 1};
+    int64_t count = std::min(
+        {next->size, limits_.beside, int64_t{target_.vector_registers - limits_.spare} / 3});
+    if (count < 2) return {nullptr, 1};
+    while (next->size % count != 0 || shared.column_bytes * width * count > limits_.pack_bytes)
+      if (--count <= 1) return {nullptr, 1};
+    return {next, count};
+  }
   // Blocks of its columns are copied together; then all rows pass over one block: their loop goes
-  // inside of those that the operand depends on.
-  void pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
-    if (!loop_of(rows)) return;
+  // inside of those that the operand depends on. Returns the loops around the copy, or -1.
+  int64_t pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
+    if (!loop_of(rows)) return -1;
     int64_t inner = -1;
     if (const UOp columns = loop_of(lane)) {
       const int64_t count = KernelSchedule::size(columns);
@@ -218,7 +268,9 @@ class Heuristic {
     }
     const int64_t at = place(loop_of(rows));
     if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
-    schedule_.apply({OptKind::PACK, shared.slot, {std::max(at, inner)}});
+    const int64_t level = std::max(at, inner);
+    schedule_.apply({OptKind::PACK, shared.slot, {level}});
+    return level;
   }
 
   // Stored along one axis, read along another: square blocks, transposed in registers. Two vectors

@@ -13,6 +13,10 @@ namespace beamline {
 struct HeuristicLimits {
   int tile_vectors = 4;    // most vectors along the lane axis of a register tile
   int tile_rows = 14;      // most rows of it: more are too many streams
+  int64_t few_blocks = 4;  // blocks of columns up to which rows may become the lanes
+  int64_t scattered = 8;   // columns of such a tile
+  int64_t beside = 7;      // vectors of it along a second axis, where the lane axis has only one
+  int spare = 4;           // registers for operands beside such a tile
   int stream_vectors = 2;  // vectors where nothing is used twice and nothing is reduced
   int column_vectors = 4;  // accumulators side by side in a reduction over rows
   int reduce_vectors = 4;  // partial sums of a contiguous reduction

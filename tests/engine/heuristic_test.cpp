@@ -1,0 +1,75 @@
+// What kernels get without a search, on a machine with 32 registers of 16 lanes: one row a shape.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "engine/ir/arena.h"
+#include "engine/opt/heuristic.h"
+#include "engine/rangeify/rangeify.h"
+#include "engine/tensor/tensor_ops.h"
+
+namespace beamline {
+namespace {
+
+UOp input(int64_t slot, const Ints& shape) {
+  ParamArg a;
+  a.slot = slot;
+  return param(a, DType::F32, shape);
+}
+
+UOp product(TensorOps& t, const Ints& a, const Ints& b, bool ta = false) {
+  const UOp x = input(0, a);
+  return t.matmul(ta ? t.transpose(x, 0, 1) : x, input(1, b));
+}
+
+UOp conv(TensorOps& t, int64_t in, int64_t out, int64_t size, int64_t filter, int64_t stride) {
+  TensorOps::Conv c;
+  c.stride = {stride, stride};
+  c.padding = {filter / 2, filter / 2};
+  return t.conv2d(input(0, {1, in, size, size}), input(1, {out, in, filter, filter}), std::nullopt,
+                  c);
+}
+
+struct Line {
+  const char* name;
+  std::function<UOp(TensorOps&)> build;
+  const char* opts;
+};
+
+TEST(Heuristic, GivesEachShapeItsSchedule) {
+  // clang-format off
+  const Line lines[] = {
+      {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1"},
+      {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"one column",        [](TensorOps& t) { return product(t, {4096, 4096}, {4096, 1}); },          "UNROLL:0:32;UPCAST:0:4"},
+      {"across, narrow",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 32}, true); },   "UPCAST:0:48;UPCAST:1:8;UNROLL:0:4;PACK:1:1"},
+      {"across, wide",      [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}, true); }, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1;PACK:1:2"},
+      {"3x3, two vectors",  [](TensorOps& t) { return conv(t, 128, 128, 28, 3, 1); },                  "UPCAST:2:32;UPCAST:0:13;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
+      {"3x3, one vector",   [](TensorOps& t) { return conv(t, 256, 256, 14, 3, 1); },                  "UPCAST:2:16;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
+      {"3x3, half of one",  [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1); },                   "UPCAST:2:8;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;PACK:2:0"},
+      {"3x3, every other",  [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2); },                  "UPCAST:2:32;UPCAST:0:13;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
+      {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;UNROLL:0:4;TILE:1:17;SWAP:0:1;PACK:1:1"},
+      {"row sum",           [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{1}, false}, false); },           "UNROLL:0:64"},
+      {"column sum",        [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{0}, false}, false); },           "UPCAST:0:64"},
+      {"transpose",         [](TensorOps& t) { return t.contiguous(t.transpose(input(0, {4096, 4096}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:32;TILE:1:8;SWAP:0:1"},
+  };
+  // clang-format on
+  Target target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  for (const Line& l : lines) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {l.build(t)}));
+    const Opts opts = cpu_heuristic(g.kernels.at(0).ast, target);
+    EXPECT_EQ(opts_text(opts), l.opts) << l.name;
+    EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(g.kernels[0].ast, opts, target)))
+        << l.name;
+  }
+}
+
+}  // namespace
+}  // namespace beamline
