@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
+#include "engine/lower/small_floats.h"
 
 namespace beamline {
 namespace {
@@ -91,6 +92,7 @@ class CRenderer {
       return t == DType::U64 ? fmt::format("{}ull", static_cast<uint64_t>(v))
                              : fmt::format("{}ll", v);
     }
+    if (is_storage_float(t)) return fmt::format("{}", float_to_bits(t, c.fval()));
     const double v = c.fval();
     if (std::isnan(v)) return "__builtin_nan(\"\")";
     if (std::isinf(v)) return v > 0 ? "__builtin_inf()" : "(-__builtin_inf())";
@@ -353,6 +355,9 @@ constexpr CDialect make_clang() {
   set(DType::I16, "short"), set(DType::U16, "unsigned short");
   set(DType::I32, "int"), set(DType::U32, "unsigned");
   set(DType::I64, "long long"), set(DType::U64, "unsigned long long");
+  // Stored and moved only: their bits.
+  set(DType::BF16, "unsigned short");
+  set(DType::Fp8e4m3, "unsigned char"), set(DType::Fp8e5m2, "unsigned char");
   set(DType::F16, "_Float16"), set(DType::F32, "float"), set(DType::F64, "double");
   return d;
 }

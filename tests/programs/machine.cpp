@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "devices/cpu/blob.h"
+#include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/llvm_compiler.h"
 #include "engine/interpret/kernel.h"
 #include "engine/ir/arena.h"
@@ -20,7 +23,8 @@
 namespace beamline::fuzz {
 namespace {
 
-constexpr size_t canary = 64;  // bytes behind each buffer that nobody may write
+constexpr size_t most_nodes = 3000;  // of a kernel with random opts
+constexpr size_t canary = 64;        // bytes behind each buffer that nobody may write
 
 struct Failure {
   std::string what;
@@ -53,27 +57,69 @@ Memory memory_of(const KernelGraph& g, const Program& p) {
   return m;
 }
 
-void run_kernel(const KernelAst& k, Memory& m, bool heuristic, RunFacts* run) {
-  if (const auto error = verify(k.ast, Stage::Kernel, 1)) throw Failure{*error};
-  if (run && verify(k.ast, Stage::Kernel, 2)) run->unproved++;
-  Target target;
-  const auto lowered = lower(k.ast, {}, target);
-  if (!std::holds_alternative<LinearKernel>(lowered))
-    throw Failure{"lower: " + std::get<OptRefusal>(lowered).reason};
+// Opts of the kernels of a program, one after another.
+class Chooser {
+ public:
+  explicit Chooser(const Plan& plan) : plan_(plan), random_(plan.seed) {}
+  Opts next(UOp ast) {
+    switch (plan_.kind) {
+      case Plan::Kind::Unoptimised: return {};
+      case Plan::Kind::Heuristic: return heuristic(ast, plan_.target);
+      case Plan::Kind::Listed: return std::get<Opts>(parse_opts(plan_.listed.at(kernel_++)));
+      case Plan::Kind::Random: break;
+    }
+    Opts opts = random_opts(ast, plan_.target, random_);
+    // What writes out too much says so, or takes long to compile, when it is lowered only.
+    const auto too_much = [&] {
+      const auto out = lower(ast, opts, plan_.target);
+      const auto* kernel = std::get_if<LinearKernel>(&out);
+      return !kernel || kernel->list.size() > most_nodes;
+    };
+    while (!opts.empty() && too_much()) opts.pop_back();
+    return opts;
+  }
+
+ private:
+  const Plan& plan_;
+  std::mt19937_64 random_;
+  size_t kernel_ = 0;
+};
+
+LinearKernel lowered(UOp ast, const Opts& opts, const Target& target, Coverage* coverage) {
+  LowerOptions options;
+  options.check = 1;
+  UOp before = ast;
+  if (coverage)
+    options.after_pass = [&](std::string_view pass, UOp graph, double) {
+      // The last makes a list of the graph, and leaves that alone.
+      coverage->count_pass(pass, !(graph == before) || pass == "linearize");
+      before = graph;
+    };
+  auto out = lower(ast, opts, target, options);
+  if (const auto* r = std::get_if<OptRefusal>(&out)) throw Failure{"lower: " + r->reason};
+  if (coverage) coverage->count(std::get<LinearKernel>(out));
+  return std::get<LinearKernel>(std::move(out));
+}
+
+void interpret_kernel(const KernelAst& k, const LinearKernel& linear, Memory& m) {
   std::vector<InterpreterBuffer> args;
   for (size_t id : k.buffers) args.push_back(std::move(m.values[id]));
-  const auto error = interpret(std::get<LinearKernel>(lowered).list, args);
+  const auto error =
+      interpret(linear.list, args, {linear.grid.threads, linear.grid.global, linear.grid.local});
   for (size_t i = 0; i < args.size(); i++) m.values[k.buffers[i]] = std::move(args[i]);
   if (error) throw Failure{"interpreter: " + *error};
+}
 
-  const std::string opts = heuristic ? opts_text(cpu_heuristic(k.ast, target)) : "";
+void run_machine_code(const KernelAst& k, const std::string& opts, const Target& target,
+                      Memory& m) {
   const auto rendered = render_kernel({print_uops(k.ast), opts, target, false});
   if (const auto* refusal = std::get_if<Refusal>(&rendered))
     throw Failure{"render: " + refusal->reason + " with opts '" + opts + "'"};
   const auto& source = std::get<RenderedKernel>(rendered);
-  const auto compiled = compile_ir(source.source, source.entry);
+  const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
+                                               : compile_ir(source.source, source.entry);
   if (const auto* e = std::get_if<CompileError>(&compiled))
-    throw Failure{"LLVM: " + e->reason + "\n" + source.source};
+    throw Failure{"compiler: " + e->reason + "\n" + source.source};
   const auto& blob = std::get<CompiledBlob>(compiled);
   const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
   if (!std::holds_alternative<CodeBlob>(mapped)) throw Failure{std::get<std::string>(mapped)};
@@ -84,6 +130,20 @@ void run_kernel(const KernelAst& k, Memory& m, bool heuristic, RunFacts* run) {
   for (size_t id : k.buffers)
     for (size_t i = m.bytes[id].size() - canary; i < m.bytes[id].size(); i++)
       if (m.bytes[id][i] != std::byte{0xa5}) throw Failure{"machine code wrote behind a buffer"};
+}
+
+void run_kernel(const KernelAst& k, Memory& m, const Plan& plan, Chooser& chooser, RunFacts* run) {
+  if (const auto error = verify(k.ast, Stage::Kernel, 1)) throw Failure{*error};
+  if (run && verify(k.ast, Stage::Kernel, 2)) run->unproved++;
+  const Opts opts = chooser.next(k.ast);
+  Coverage* coverage = run ? run->coverage : nullptr;
+  if (plan.target.has_local) {
+    interpret_kernel(k, lowered(k.ast, opts, plan.target, coverage), m);
+    return;
+  }
+  if (coverage) lowered(k.ast, opts, plan.target, coverage);
+  interpret_kernel(k, lowered(k.ast, {}, plan.target, nullptr), m);
+  run_machine_code(k, opts_text(opts), plan.target, m);
 }
 
 double unit(DType t) {
@@ -125,7 +185,7 @@ bool close(double have, double want, const Tolerance& t) {
 }
 
 void compare(const KernelGraph& g, const Memory& m, const std::vector<TensorValue>& typed,
-             const std::vector<TensorValue>& wide) {
+             const std::vector<TensorValue>& wide, bool has_machine) {
   for (size_t o = 0; o < g.outputs.size(); o++) {
     const size_t id = g.outputs[o];
     const Tolerance t = tolerance_of(typed[o], wide[o]);
@@ -133,6 +193,7 @@ void compare(const KernelGraph& g, const Memory& m, const std::vector<TensorValu
       const bool real = is_float(typed[o].dtype);
       const double want = typed[o].number(i);
       for (const bool machine : {false, true}) {
+        if (machine && !has_machine) continue;
         double have = 0;
         bool good = true;
         if (machine) {
@@ -157,7 +218,7 @@ void compare(const KernelGraph& g, const Memory& m, const std::vector<TensorValu
 
 }  // namespace
 
-std::optional<std::string> disagreement(const Program& p, bool heuristic, RunFacts* run) {
+std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunFacts* run) {
   Arena arena;
   const Arena::Scope scope(arena);
   std::string kernels;
@@ -173,14 +234,64 @@ std::optional<std::string> disagreement(const Program& p, bool heuristic, RunFac
     if (run) run->kernels += k.kernels.size();
     for (const KernelAst& kernel : k.kernels) kernels += "\n" + print_uops(kernel.ast);
     Memory memory = memory_of(k, p);
-    for (const KernelAst& kernel : k.kernels) run_kernel(kernel, memory, heuristic, run);
-    compare(k, memory, typed, wide);
+    Chooser chooser(plan);
+    for (const KernelAst& kernel : k.kernels) run_kernel(kernel, memory, plan, chooser, run);
+    compare(k, memory, typed, wide, !plan.target.has_local);
   } catch (const Failure& f) {
     return f.what + kernels;
   } catch (const std::exception& e) {
     return std::string(e.what()) + kernels;
   }
   return std::nullopt;
+}
+
+std::string Plan::describe() const {
+  constexpr std::string_view kinds[] = {"no opts", "the heuristic's opts", "random opts", "opts"};
+  std::string text = fmt::format("{}, {}", target.name, kinds[static_cast<size_t>(kind)]);
+  for (const std::string& o : listed) text += fmt::format(" '{}'", o);
+  return text;
+}
+
+void cover(const Program& p, const Plan& plan, Coverage& coverage) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Chooser chooser(plan);
+  for (const KernelAst& k : make_kernels(build(p).graph.sink).kernels)
+    lowered(k.ast, chooser.next(k.ast), plan.target, &coverage);
+}
+
+std::vector<std::string> opts_of(const Program& p, const Plan& plan) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Chooser chooser(plan);
+  std::vector<std::string> out;
+  const Graph g = build(p);
+  if (!g.error.empty()) return out;
+  for (const KernelAst& k : make_kernels(g.graph.sink).kernels)
+    out.push_back(opts_text(chooser.next(k.ast)));
+  return out;
+}
+
+std::string shrunk(const Program& p, const Plan& plan) {
+  const auto kind = [](const std::string& s) { return s.substr(0, s.find_first_of(": ")); };
+  const std::string first = kind(disagreement(p, plan).value_or(""));
+  const auto fails_alike = [&](const Program& q, const Plan& with) {
+    const auto w = disagreement(q, with);
+    return w && kind(*w) == first;
+  };
+  const Program small = shrink(p, [&](const Program& q) { return fails_alike(q, plan); });
+  Plan fixed = plan;
+  fixed.kind = Plan::Kind::Listed;
+  fixed.listed = opts_of(small, plan);
+  for (std::string& text : fixed.listed)
+    text = opts_text(shrink_opts(std::get<Opts>(parse_opts(text)), [&](const Opts& fewer) {
+      const std::string before = std::exchange(text, opts_text(fewer));
+      const bool fails = fails_alike(small, fixed);
+      text = before;
+      return fails;
+    }));
+  return fmt::format("{}\n{}{}{}", fixed.describe(), small.header(), small.text(),
+                     disagreement(small, fixed).value_or("(not with these opts)"));
 }
 
 }  // namespace beamline::fuzz

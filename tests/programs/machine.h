@@ -2,7 +2,9 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "tests/programs/opts.h"
 #include "tests/programs/program.h"
 
 namespace beamline::fuzz {
@@ -10,9 +12,28 @@ namespace beamline::fuzz {
 struct RunFacts {
   size_t kernels = 0;
   size_t unproved = 0;  // accesses whose bounds are not proved by vmin and vmax
+  Coverage* coverage = nullptr;
 };
-/// Compares both with the tensor-level evaluator. The text says what differs, or what failed on the
-/// way; nothing when all agree. `heuristic` compiles with the heuristic's opts.
-std::optional<std::string> disagreement(const Program& p, bool heuristic, RunFacts* run = nullptr);
+/// Which opts the kernels get, and where they run: as machine code, or emulated.
+struct Plan {
+  enum class Kind : uint8_t { Unoptimised, Heuristic, Random, Listed };
+  Kind kind = Kind::Unoptimised;
+  Target target{};
+  uint64_t seed = 0;                  // of Random
+  std::vector<std::string> listed{};  // of Listed: one text a kernel
+  std::string describe() const;
+};
+/// Compares with the tensor-level evaluator; machine code's kernels also without opts through the
+/// interpreter. The text says what differs, or what failed on the way; nothing when all agree.
+std::optional<std::string> disagreement(const Program& p, const Plan& plan,
+                                        RunFacts* run = nullptr);
+
+/// Lowers a program's kernels, and counts what that took.
+void cover(const Program& p, const Plan& plan, Coverage& coverage);
+/// The opts that a plan gives the kernels of a program, as Listed has them.
+std::vector<std::string> opts_of(const Program& p, const Plan& plan);
+/// For a program that fails under a plan: the smallest found that does in the same way, with its
+/// opts, as text.
+std::string shrunk(const Program& p, const Plan& plan);
 
 }  // namespace beamline::fuzz

@@ -16,21 +16,12 @@
 #include "engine/rangeify/rangeify.h"
 #include "tests/programs/generator.h"
 #include "tests/programs/machine.h"
+#include "tests/programs/settings.h"
 
 namespace beamline::fuzz {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t programs = 150;  // the build with checks takes as long for these
-#else
-constexpr uint64_t programs = 2000;
-#endif
 constexpr size_t least_uses = 20, median_ops = 12;
-
-uint64_t setting(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // Every use of a function, an operator or an index, by name.
 std::vector<std::string> ops_of(const Program& p) {
@@ -70,18 +61,15 @@ TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
       ranks.insert(in.value.shape.size());
       for (int64_t d : in.value.shape) odd += d > 1 && d % 2 != 0, ones += d == 1, empty += d == 0;
     }
-    const bool heuristic = seed % 4 == 0;
+    Plan plan;
+    plan.seed = seed;
+    plan.target.threads = 3;
+    plan.kind = seed % 4 == 0   ? Plan::Kind::Heuristic
+                : seed % 4 == 1 ? Plan::Kind::Unoptimised
+                                : Plan::Kind::Random;
     if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
-    const auto why = disagreement(p, heuristic, &run);
-    if (!why) continue;
-    const auto kind = [](const std::string& s) { return s.substr(0, s.find_first_of(": ")); };
-    const Program small = shrink(p, [&](const Program& q) {
-      const auto w = disagreement(q, heuristic);
-      return w && kind(*w) == kind(*why);
-    });
-    ADD_FAILURE() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1"
-                  << (heuristic ? " (with the heuristic's opts)\n" : "\n") << small.header()
-                  << small.text() << disagreement(small, heuristic).value_or("");
+    if (!disagreement(p, plan, &run)) continue;
+    ADD_FAILURE() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
     if (testing::Test::HasFailure() && count > 1 && !std::getenv("BEAMLINE_FUZZ_GO_ON")) return;
   }
   std::ranges::sort(lengths);

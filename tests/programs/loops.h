@@ -1,0 +1,12 @@
+// Random programs of one or two kernels each whose loops are worth splitting: products, sums,
+// windows and copies of odd and even sizes, in many types.
+#pragma once
+#include <cstdint>
+
+#include "tests/programs/program.h"
+
+namespace beamline::fuzz {
+
+Program random_loops(uint64_t seed);
+
+}  // namespace beamline::fuzz

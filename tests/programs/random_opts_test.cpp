@@ -1,0 +1,118 @@
+// Random programs with random legal opts give the evaluator's values: as machine code by LLVM and
+// by clang from C, and on every emulated target thread by thread. BEAMLINE_FUZZ_SEED and
+// BEAMLINE_FUZZ_COUNT choose other programs; a failure prints the smallest program and the fewest
+// opts found that still fail.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "devices/cpu/clang_compiler.h"
+#include "engine/ir/arena.h"
+#include "tests/programs/loops.h"
+#include "tests/programs/machine.h"
+#include "tests/programs/settings.h"
+
+namespace beamline::fuzz {
+namespace {
+
+void run(const Target& target, uint64_t count) {
+  const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
+  count = setting("BEAMLINE_FUZZ_COUNT", count);
+  RunFacts facts;
+  Coverage seen;
+  facts.coverage = &seen;
+  size_t opts = 0;
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    const Program p = random_loops(seed);
+    Plan plan{Plan::Kind::Random, target, seed, {}};
+    if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
+    if (disagreement(p, plan, &facts))
+      FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
+  }
+  for (const auto& [kind, n] : seen.opts) opts += n;
+  fmt::print("{}: {} programs, {} kernels, {} opts\n", target.name, count, facts.kernels, opts);
+}
+
+TEST(RandomOpts, AgreeThroughLlvm) {
+  Target target;
+  target.threads = 4;
+  run(target, programs / 2);
+}
+
+TEST(RandomOpts, AgreeThroughC) {
+  if (clang_toolchain().empty()) GTEST_SKIP() << "there is no clang";
+  Target target;
+  target.name = "cpu:c";
+  target.threads = 4;
+  run(target, programs / 4);
+}
+
+class OnEmulator : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(OnEmulator, RandomOptsAgree) { run(*emulated_target(GetParam()), programs / 10); }
+
+INSTANTIATE_TEST_SUITE_P(All, OnEmulator, testing::ValuesIn(emulated_targets()), [](const auto& p) {
+  return std::string(p.param.substr(p.param.find(':') + 1));
+});
+
+// On a CPU and on an emulated GPU: every kind of opt, and every pass did something.
+TEST(RandomOpts, CoverEveryOptAndPass) {
+  Coverage seen;
+  Target cpu;
+  cpu.threads = 4;
+  for (const Target& target : {cpu, *emulated_target("emulator:sm_90")})
+    for (uint64_t seed = 1; seed <= programs / 4; seed++)
+      cover(random_loops(seed), {Plan::Kind::Random, target, seed, {}}, seen);
+  for (const auto& [what, counts] :
+       {std::pair("ops", seen.ops), {"opts", seen.opts}, {"passes", seen.passes}}) {
+    fmt::print("{}:", what);
+    for (const auto& [name, n] : counts) fmt::print(" {} {},", name, n);
+    fmt::print("\n");
+  }
+  for (int k = 0; k < static_cast<int>(OptKind::Count); k++)
+    EXPECT_GT(seen.opts[std::string(opt_kind_name(static_cast<OptKind>(k)))], 0U)
+        << opt_kind_name(static_cast<OptKind>(k));
+  for (std::string_view pass : pass_names()) EXPECT_GT(seen.passes[std::string(pass)], 0U) << pass;
+}
+
+TEST(ShrinkOpts, LeavesWhatTheFailureNeeds) {
+  const auto opts = [](const char* text) { return std::get<Opts>(parse_opts(text)); };
+  struct Case {
+    const char* from;
+    bool (*fails)(const Opts&);
+    const char* expected;
+  };
+  const Case cases[] = {
+      {"UPCAST:0:16;SWAP:0:1;UNROLL:0:4;PACK:1:0",
+       [](const Opts& o) {
+         return std::ranges::any_of(o, [](const Opt& x) { return x.kind == OptKind::SWAP; });
+       },
+       "SWAP:0:1"},
+      {"UPCAST:0:16;SWAP:0:1;UNROLL:0:12",
+       [](const Opts& o) { return o.size() >= 2 && o.back().amount() >= 5; },
+       "SWAP:0:1;UNROLL:0:5"},
+      {"UPCAST:0:16;UPCAST:0:2", [](const Opts&) { return true; }, ""},
+      {"NOLOCALS;UPCAST:0:3", [](const Opts& o) { return o.size() == 2; }, "NOLOCALS;UPCAST:0:2"},
+  };
+  for (const Case& c : cases)
+    EXPECT_EQ(opts_text(shrink_opts(opts(c.from), c.fails)), c.expected) << c.from;
+}
+
+// A program whose values are what the evaluator gives fails once a kernel gets opts that are not
+// legal; the report keeps those and drops the others.
+TEST(ShrinkOpts, AFailingProgramIsToldWithItsOpts) {
+  Program p;
+  const TensorValue v(DType::F32, Ints{8, 16});
+  p.inputs = {{"x0", v}};
+  p.statements = {{"t0", "x0 + 1", {}}, {"t1", "sum(t0, axis=1)", {}}};
+  p.results = {"t1"};
+  Plan plan;
+  plan.kind = Plan::Kind::Listed;
+  plan.listed = {"UPCAST:0:2;UNROLL:0:4"};
+  EXPECT_EQ(disagreement(p, plan), std::nullopt);
+  plan.listed = {"UNROLL:0:2;UPCAST:0:4;LOCAL:0:4"};
+  EXPECT_EQ(shrunk(p, plan).substr(0, 20), "cpu, opts 'LOCAL:0:2");
+}
+
+}  // namespace
+}  // namespace beamline::fuzz
