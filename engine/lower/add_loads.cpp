@@ -67,11 +67,10 @@ bool absorbs(UOp u) {
 UOp add_loads(UOp ast) {
   NodeMap<UOp> value;                  // a node as a value; an INDEX as a LOAD
   const auto split = [&](UOp index) {  // (buffer, index) and the gate, or null
-    const UOp at = index.src(1);
-    const bool gated = at.op() == Op::WHERE && at.src(2).is_invalid();
-    const UOp flat = value.at(gated ? at.src(1) : at);
-    return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), flat}),
-                     gated ? value.at(at.src(0)) : UOp{});
+    UOp at = index.src(1), gate;
+    for (; at.op() == Op::WHERE && at.src(2).is_invalid(); at = at.src(1))
+      gate = gate ? gate & value.at(at.src(0)) : value.at(at.src(0));
+    return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), value.at(at)}), gate);
   };
   for (UOp u : toposort(ast)) {
     if (u.op() == Op::INDEX) {

@@ -73,6 +73,7 @@ constexpr Pass passes[] = {
     {"expand",                expand_all},
     {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},
     {"order index sums",      [](State& s) { s.graph = order_index_sums(s.graph); }},
+    {"coalesce accesses",     [](State& s) { if (s.target.has_local) s.graph = coalesce_accesses(s.graph); }},
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, s.target.index_dtype); }},
     {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.trace); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},

@@ -16,8 +16,9 @@ bool is_output(UOp r) {
   return t == AxisType::GLOBAL || t == AxisType::LOCAL || t == AxisType::WEAK;
 }
 UOp flat_index(UOp access) {
-  const UOp at = access.src(1);
-  return at.op() == Op::WHERE && at.src(2).is_invalid() ? at.src(1) : at;
+  UOp at = access.src(1);
+  while (at.op() == Op::WHERE && at.src(2).is_invalid()) at = at.src(1);
+  return at;
 }
 
 class GroupHeuristic {

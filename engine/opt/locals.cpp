@@ -20,6 +20,31 @@ bool needs_local(OptKind kind) {
          kind == OptKind::NOLOCALS;
 }
 
+// 04 of engine.md 5.1: a range of which a remainder is taken becomes two, the inner one of as many
+// steps as the divisor, and the division goes away.
+void KernelSchedule::split_ranges() {
+  for (bool again = true; again;) {
+    again = false;
+    for (UOp u : toposort(ast_)) {
+      if (u.op() != Op::FLOORMOD || u.src(0).op() != Op::RANGE || !u.src(1).is_const()) continue;
+      const UOp r = u.src(0);
+      const int64_t c = u.src(1).ival(), n = size(r);
+      if (c < 2 || c >= n || n % c != 0) continue;
+      Substitution apart;  // ids, to make room for the inner one
+      for (UOp x : toposort(ast_))
+        if (x.op() == Op::RANGE) apart.emplace(x, range(x.src(0), 2 * x.range_id(), x.axis_type()));
+      const UOp whole = apart.at(r);
+      ast_ = substitute(ast_, apart);
+      const UOp outer = range(n / c, whole.range_id(), r.axis_type()),
+                inner = range(c, whole.range_id() + 1, r.axis_type());
+      replace({whole, outer * iconst(c) + inner, {outer, inner}, UOp{}, true});
+      ast_ = simplify(ast_);
+      again = true;
+      break;
+    }
+  }
+}
+
 // Output loops that every store depends on are the grid.
 void KernelSchedule::globalize() {
   Substitution grid;

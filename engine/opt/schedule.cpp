@@ -33,10 +33,8 @@ int position(AxisType t) {
 
 UOp split_gate(UOp index, UOp& valid) {
   valid = UOp{};
-  if (index.op() == Op::WHERE && index.src(2).is_invalid()) {
-    valid = index.src(0);
-    return index.src(1);
-  }
+  for (; index.op() == Op::WHERE && index.src(2).is_invalid(); index = index.src(1))
+    valid = valid ? valid & index.src(0) : index.src(0);
   return index;
 }
 
@@ -48,7 +46,9 @@ constexpr int64_t max_pack_bytes = int64_t{1} << 20;  // it lies on the thread's
 
 KernelSchedule::KernelSchedule(UOp ast, const Target& target) : ast_(ast), target_(target) {
   CHECK(ast.op() == Op::SINK);
-  if (target.has_local) globalize();
+  if (!target.has_local) return;
+  split_ranges();
+  globalize();
 }
 
 int64_t KernelSchedule::size(UOp r) { return r.vmax() + 1; }

@@ -68,6 +68,7 @@ class KernelSchedule {
   void replace(const Split& split, UOp* follow = nullptr);
   // Of targets with local memory, in locals.cpp.
   void globalize();
+  void split_ranges();
   std::optional<std::string> disable_locals(const Opt& opt);
   static std::optional<std::string> check_padding(int64_t size, int64_t multiple);
   Split padding(UOp r, int64_t multiple) const;

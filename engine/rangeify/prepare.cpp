@@ -1,5 +1,6 @@
 #include "engine/rangeify/prepare.h"
 
+#include <optional>
 #include <unordered_map>
 
 #include "engine/base/check.h"
@@ -123,11 +124,43 @@ UOp numbered(UOp kernel, const std::vector<UOp>& order, std::vector<int64_t>& sl
   return substitute(kernel, map);
 }
 
+// c, if `gate` is `r < c` and maybe more; else nothing.
+std::optional<int64_t> gated_below(UOp gate, UOp r) {
+  std::vector<UOp> todo{gate};
+  while (!todo.empty()) {
+    const UOp u = todo.back();
+    todo.pop_back();
+    if (u.op() == Op::AND) todo.insert(todo.end(), {u.src(0), u.src(1)});
+    if (u.op() == Op::CMPLT && u.src(0) == r && u.src(1).is_const()) return u.src(1).ival();
+  }
+  return std::nullopt;
+}
+
+// A loop whose last steps store nothing is shortened.
+UOp shorten_gated_ranges(UOp kernel) {
+  const std::vector<UOp> order = toposort(kernel);
+  Substitution shorter;
+  for (UOp r : order) {
+    if (r.op() != Op::RANGE || r.axis_type() == AxisType::REDUCE || !r.src(0).is_const()) continue;
+    int64_t end = 0;
+    for (UOp u : order) {
+      if (u.op() != Op::STORE || !u.has_range(r)) continue;
+      const UOp at = u.src(0).src(1);
+      const bool gated = at.op() == Op::WHERE && at.src(2).is_invalid();
+      const auto below = gated ? gated_below(at.src(0), r) : std::nullopt;
+      end = std::max(end, below.value_or(r.src(0).ival()));
+    }
+    if (end > 0 && end < r.src(0).ival())
+      shorter.emplace(r, range(end, r.range_id(), r.axis_type()));
+  }
+  return shorter.empty() ? kernel : simplify(substitute(kernel, shorter));
+}
+
 }  // namespace
 
 Prepared prepare(UOp kernel) {
   Prepared p;
-  UOp u = merge_ranges(collapse_reductions(simplify(kernel)));
+  UOp u = merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel))));
   u = simplify(numbered(u, canonical_order(u), p.slots));
   // Numbers decide the order of operands, and with it that of the visit: repeat until it is stable,
   // so that preparing twice gives the same text.

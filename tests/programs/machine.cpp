@@ -87,18 +87,23 @@ class Chooser {
 
 LinearKernel lowered(UOp ast, const Opts& opts, const Target& target, Coverage* coverage) {
   LowerOptions options;
-  options.check = 1;
+  options.check = 0;  // a failure here is one to shrink, not to stop at
   UOp before = ast;
-  if (coverage)
-    options.after_pass = [&](std::string_view pass, UOp graph, double) {
-      // The last makes a list of the graph, and leaves that alone.
-      coverage->count_pass(pass, !(graph == before) || pass == "linearize");
-      before = graph;
-    };
+  bool scheduled = false;
+  options.after_pass = [&](std::string_view pass, UOp graph, double) {
+    const Stage stage = std::exchange(scheduled, true) ? Stage::Lowered : Stage::Scheduled;
+    if (const auto error = verify(graph, stage, 1))
+      throw Failure{fmt::format("after {}: {}", pass, *error)};
+    // The last makes a list of the graph, and leaves that alone.
+    if (coverage) coverage->count_pass(pass, !(graph == before) || pass == "linearize");
+    before = graph;
+  };
   auto out = lower(ast, opts, target, options);
   if (const auto* r = std::get_if<OptRefusal>(&out)) throw Failure{"lower: " + r->reason};
-  if (coverage) coverage->count(std::get<LinearKernel>(out));
-  return std::get<LinearKernel>(std::move(out));
+  auto& kernel = std::get<LinearKernel>(out);
+  if (const auto error = verify_linear(kernel.list)) throw Failure{"list: " + *error};
+  if (coverage) coverage->count(kernel);
+  return std::move(kernel);
 }
 
 void interpret_kernel(const KernelAst& k, const LinearKernel& linear, Memory& m) {
@@ -141,7 +146,7 @@ void run_kernel(const KernelAst& k, Memory& m, const Plan& plan, Chooser& choose
     interpret_kernel(k, lowered(k.ast, opts, plan.target, coverage), m);
     return;
   }
-  if (coverage) lowered(k.ast, opts, plan.target, coverage);
+  lowered(k.ast, opts, plan.target, coverage);
   interpret_kernel(k, lowered(k.ast, {}, plan.target, nullptr), m);
   run_machine_code(k, opts_text(opts), plan.target, m);
 }
