@@ -15,6 +15,7 @@ constexpr int64_t group_tops[] = {13, 16, 28, 29, 32, 49, 64, 256};
 constexpr int64_t groups[] = {4, 8, 16, 0};
 constexpr int64_t paddings[] = {4, 8, 16, 32};
 constexpr int64_t max_axes = 8;
+constexpr int64_t stream_bytes = int64_t{1} << 20;
 constexpr int64_t most_choices = 9;  // of axes of a matrix product
 
 }  // namespace
@@ -74,9 +75,16 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
       KernelSchedule trial = *schedule;
       if (!trial.apply(pack)) out.push_back(pack);
     }
+  // Only results that leave the inner caches anyway.
+  int64_t stored = 0;
+  for (UOp u : toposort(schedule->ast()))
+    if (u.op() == Op::STORE) stored += u.src(0).src(0).numel() * dtype_bytes(u.src(0).dtype());
+  KernelSchedule trial = *schedule;
+  if (stored >= stream_bytes && !trial.apply({OptKind::STREAM, 0, {}}))
+    out.push_back({OptKind::STREAM, 0, {}});
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-4"; }
+std::string_view action_set_name() { return "cpu-5"; }
 
 }  // namespace beamline

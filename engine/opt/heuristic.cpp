@@ -90,10 +90,9 @@ class Heuristic {
  public:
   Heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
       : ast_(ast), schedule_(ast, target), target_(target), limits_(limits) {
-    DType stored = DType::F32;
     for (UOp u : toposort(ast))
-      if (u.op() == Op::STORE) stored = u.src(1).dtype();
-    lanes_ = target.lanes(stored);
+      if (u.op() == Op::STORE) stored_ = u.src(1).dtype();
+    lanes_ = target.lanes(stored_);
     const std::vector<UOp> all = schedule_.axes(), inner = schedule_.axes_for(OptKind::UNROLL);
     for (size_t i = 0; i < all.size(); i++)
       if (all[i].axis_type() == AxisType::WEAK)
@@ -153,6 +152,9 @@ class Heuristic {
     if (!rows) {
       const int vectors = reduces_.empty() ? limits_.stream_vectors : limits_.column_vectors;
       apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), lanes_ * vectors));
+      if (reduces_.empty() && stored_bytes() >= limits_.stream_above &&
+          lane.size % (lanes_ * vectors) == 0)
+        schedule_.apply({OptKind::STREAM, 0, {}});
       // A window is written out.
       for (const AxisUse& r : reduces_)
         if (r.size <= limits_.window) apply(OptKind::UNROLL, r.range, r.size);
@@ -206,6 +208,11 @@ class Heuristic {
     return true;
   }
 
+  int64_t stored_bytes() const {
+    int64_t bytes = dtype_bytes(stored_);
+    for (const AxisUse& a : outputs_) bytes *= a.size;
+    return bytes;
+  }
   int64_t place(UOp r) const {
     const std::vector<UOp> axes = schedule_.axes();
     return std::ranges::find(axes, r) - axes.begin();
@@ -274,8 +281,9 @@ class Heuristic {
   }
 
   // Stored along one axis, read along another: square blocks, transposed in registers. Two vectors
-  // of what is read, so that whole pairs of cache lines are; several blocks side by side, so that
-  // the pages being written stay few.
+  // of what is read, so that whole pairs of cache lines are; then on along what is read: past the
+  // caches where much is stored, else several blocks side by side, so that the pages being written
+  // stay few.
   void across() {
     const AxisUse* stored = nullptr;
     const AxisUse* read = nullptr;
@@ -289,9 +297,11 @@ class Heuristic {
     apply(OptKind::UPCAST, read->range,
           read->size % pair == 0 ? pair : std::min(read->size, lanes_));
     const UOp blocks_read = loop_of(*read), blocks_stored = loop_of(*stored);
-    if (!blocks_read || !blocks_stored ||
-        KernelSchedule::size(blocks_stored) < 2 * limits_.blocks_across ||
-        !apply(OptKind::TILE, blocks_stored, limits_.blocks_across))
+    if (!blocks_read || !blocks_stored) return;
+    if (stored_bytes() >= limits_.stream_transposed)
+      schedule_.apply({OptKind::STREAM, 0, {}});
+    else if (KernelSchedule::size(blocks_stored) < 2 * limits_.blocks_across ||
+             !apply(OptKind::TILE, blocks_stored, limits_.blocks_across))
       return;
     const int64_t i = place(loop_of(*stored)), j = place(blocks_read);
     if (j < i) schedule_.apply({OptKind::SWAP, j, {i}});
@@ -316,6 +326,7 @@ class Heuristic {
   KernelSchedule schedule_;
   const Target& target_;
   const HeuristicLimits& limits_;
+  DType stored_ = DType::F32;
   int64_t lanes_ = 1;
   std::vector<AxisUse> outputs_, reduces_;
 };

@@ -24,6 +24,8 @@ struct HeuristicLimits {
   int window = 8;          // steps of a reduction that is written out, as those of a pool are
   int unroll = 4;          // steps of the reduction in one iteration of a register tile
   int blocks_across = 8;   // blocks side by side of what is read across
+  int64_t stream_above = int64_t{16} << 20;      // bytes of a result that is stored past the caches
+  int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache

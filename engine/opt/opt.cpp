@@ -9,8 +9,8 @@ namespace beamline {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(OptKind::Count)> names = {
-    "TC",       "UPCAST",   "UNROLL", "LOCAL", "THREAD", "GROUP",
-    "GROUPTOP", "NOLOCALS", "PADTO",  "SWAP",  "TILE",   "PACK"};
+    "TC",       "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP",
+    "NOLOCALS", "PADTO",  "SWAP",   "TILE",  "PACK",   "STREAM"};
 
 bool read_int(std::string_view s, int64_t& out) {
   const auto [p, ec] = std::from_chars(s.data(), s.data() + s.size(), out);
@@ -19,6 +19,7 @@ bool read_int(std::string_view s, int64_t& out) {
 
 }  // namespace
 
+bool has_axis(OptKind k) { return k != OptKind::NOLOCALS && k != OptKind::STREAM; }
 std::string_view opt_kind_name(OptKind k) { return names[static_cast<size_t>(k)]; }
 std::optional<OptKind> opt_kind_from_name(std::string_view name) {
   for (size_t i = 0; i < names.size(); i++)
@@ -31,7 +32,7 @@ std::string opts_text(const Opts& opts) {
   for (const Opt& o : opts) {
     if (!s.empty()) s += ';';
     s += opt_kind_name(o.kind);
-    if (o.kind == OptKind::NOLOCALS) continue;
+    if (!has_axis(o.kind)) continue;
     s += fmt::format(":{}", o.axis);
     if (o.arg.size() == 1) s += fmt::format(":{}", o.arg[0]);
     if (o.arg.size() > 1) s += fmt::format(":({})", fmt::join(o.arg, ","));
@@ -62,9 +63,9 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
       parts.push_back(item.substr(0, item.find(':')));
       item.remove_prefix(parts.back().size());
     }
-    const size_t want = o.kind == OptKind::NOLOCALS ? 0 : 2;
+    const size_t want = has_axis(o.kind) ? 2 : 0;
     if (parts.size() != want)
-      return error(want == 0 ? "NOLOCALS takes no axis"
+      return error(want == 0 ? fmt::format("{} takes no axis", name)
                              : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
     if (want) {
       if (!read_int(parts[0], o.axis) || o.axis < 0)

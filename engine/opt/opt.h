@@ -7,6 +7,7 @@
 //   TILE    an output loop in blocks of k, the loop over the block innermost: it stays in a cache
 //   SWAP    two loops change places
 //   PACK    an operand's tile copied into a buffer of the thread's own
+//   STREAM  whole vectors are stored past the caches; the results are not read again soon
 //   TC, LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing.
@@ -34,15 +35,18 @@ enum class OptKind : uint8_t {
   SWAP,
   TILE,
   PACK,
+  STREAM,
   Count
 };
+/// STREAM and NOLOCALS say something about the kernel, not about an axis: the name is all.
+bool has_axis(OptKind k);
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);
 
 struct Opt {
   OptKind kind = OptKind::UPCAST;
   int64_t axis = 0;
-  Ints arg;  // one amount; TC: select, level, use; NOLOCALS: none
+  Ints arg;  // one amount; TC: select, level, use; without an axis: none
   int64_t amount() const { return arg.empty() ? 0 : arg[0]; }
   friend bool operator==(const Opt&, const Opt&) = default;
 };

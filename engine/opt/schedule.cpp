@@ -265,8 +265,18 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
   return std::nullopt;
 }
 
+// Changes no loop: the renderer reads it off the applied opts.
+std::optional<std::string> KernelSchedule::stream(const Opt& opt) {
+  if (target_.has_local)
+    return fmt::format("STREAM is for stores past a processor's caches; {} has none", target_.name);
+  if (std::ranges::find(applied_, opt) != applied_.end()) return "STREAM was applied already";
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::PACK) return pack(opt);
+  if (opt.kind == OptKind::STREAM) return stream(opt);
   if (!packings_.empty()) return "what splits or moves loops comes before PACK";
   if (opt.kind == OptKind::TC) return use_tensor_core(opt);
   if (needs_local(opt.kind) && !target_.has_local)

@@ -83,6 +83,7 @@ class KernelSchedule {
   // asked, the matrix product takes the sum's place.
   void split_for(const TensorCore& core, UOp sum, std::array<UOp, 3> axes, bool multiply);
   std::optional<std::string> pack(const Opt& opt);
+  std::optional<std::string> stream(const Opt& opt);
 
   UOp ast_;
   Target target_;

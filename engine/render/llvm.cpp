@@ -1,5 +1,6 @@
 #include "engine/render/llvm.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <iterator>
@@ -91,11 +92,15 @@ constexpr Intrinsic intrinsics[] = {
 
 class Renderer {
  public:
-  explicit Renderer(const LinearKernel& k) : kernel_(k) {}
+  Renderer(const LinearKernel& k, bool streaming) : kernel_(k), streaming_(streaming) {}
 
+  // The whole module. Stores past the caches need whole aligned vectors, and lines that are written
+  // by nothing else; where not every store is one, STREAM changes nothing. Otherwise there are two
+  // bodies, and the entry looks at the addresses of what is written.
   std::string run(const std::string& entry) {
+    std::string params, call, loads, written = "0";
     for (UOp u : kernel_.list) emit(u);
-    std::string head, params, call, loads;
+    if (streaming_ && ordinary_stores_) return Renderer(kernel_, false).run(entry);
     for (const LinearArg& a : kernel_.args) {
       const std::string sep = params.empty() ? "" : ", ";
       params += fmt::format("{}ptr noalias {}%p{}", sep, a.written ? "" : "readonly ", a.slot);
@@ -105,18 +110,70 @@ class Renderer {
           a.slot);
     }
     const std::string sep = params.empty() ? "" : ", ";
-    head = fmt::format("; {}\ndefine internal void @body({}{}i64 %core_id) nounwind {{\nentry:\n",
-                       kernel_.name, params, sep);
-    std::string tail = fmt::format(
-        "  ret void\n}}\n\ndefine void @{}(ptr %buffers, i64 %core_id) nounwind {{\n{}  call void "
-        "@body({}{}i64 %core_id)\n"
-        "  ret void\n}}\n",
-        entry, loads, call, sep);
-    for (const std::string& d : declared_) tail += d;
-    return head + allocas_ + body_ + tail;
+    params += sep + "i64 %core_id", call += sep + "i64 %core_id";
+    std::string text = fmt::format("; {}\n{}", kernel_.name, function("body", params));
+    std::string calls = fmt::format("  call void @body({})\n", call);
+    if (streaming_) {
+      Renderer plain(kernel_, false);
+      for (UOp u : kernel_.list) plain.emit(u);
+      text += plain.function("plain", params);
+      declared_.merge(plain.declared_);
+      for (const LinearArg& a : kernel_.args)
+        if (a.written) {
+          loads += fmt::format("  %b{0} = ptrtoint ptr %p{0} to i64\n  %w{0} = or i64 %b{0}, {1}\n",
+                               a.slot, written);
+          written = fmt::format("%w{}", a.slot);
+        }
+      // Others see what was stored past the caches only after a fence.
+      calls = fmt::format(
+          "  %low = and i64 {0}, {1}\n  %aligned = icmp eq i64 %low, 0\n"
+          "  br i1 %aligned, label %stream, label %store\nstream:\n  call void @body({2})\n"
+          "  fence seq_cst\n  ret void\nstore:\n  call void @plain({2})\n",
+          written, stream_align - 1, call);
+    }
+    text +=
+        fmt::format("define void @{}(ptr %buffers, i64 %core_id) nounwind {{\n{}{}  ret void\n}}\n",
+                    entry, loads, calls);
+    for (const std::string& d : declared_) text += d;
+    return text + (streaming_ ? "!0 = !{i32 1}\n" : "");
   }
 
  private:
+  static constexpr int64_t stream_align = 64;
+
+  std::string function(std::string_view name, const std::string& params) const {
+    return fmt::format("define internal void @{}({}) nounwind {{\nentry:\n{}{}  ret void\n}}\n\n",
+                       name, params, allocas_, body_);
+  }
+
+  // A power of two that divides an index: what is known from its sums and multiples.
+  int64_t divisor(UOp u) const {
+    if (u.is_const())
+      return u.ival() == 0 ? stream_align : std::min(stream_align, u.ival() & -u.ival());
+    const auto at = divisors_.find(u);
+    return at == divisors_.end() ? 1 : at->second;
+  }
+  void note_divisor(UOp u) {
+    if (!streaming_ || is_float(u.dtype()) || u.nsrc() == 0) return;
+    int64_t d = 1;
+    switch (u.op()) {
+      case Op::ADD:
+      case Op::SUB: d = std::min(divisor(u.src(0)), divisor(u.src(1))); break;
+      case Op::MUL: d = divisor(u.src(0)) * divisor(u.src(1)); break;
+      case Op::SHL: d = u.src(1).is_const() ? divisor(u.src(0)) << u.src(1).ival() : 1; break;
+      case Op::CAST: d = divisor(u.src(0)); break;
+      default: return;
+    }
+    divisors_.emplace(u, std::min(d, stream_align));
+  }
+  // A whole vector at an address that is a multiple of its size, if that of the memory is.
+  bool streams(UOp at, int64_t w, DType t) const {
+    const int64_t bytes = w * dtype_bytes(t);
+    return streaming_ && at.op() == Op::SHRINK && memory_of(at).op() == Op::PARAM &&
+           (bytes == 16 || bytes == 32 || bytes == 64) &&
+           divisor(at.src(1).src(0)) * dtype_bytes(t) % bytes == 0;
+  }
+
   static int64_t width(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }  // 0: a scalar
   static std::string type(std::string_view scalar, int64_t w) {
     return w ? fmt::format("<{} x {}>", w, scalar) : std::string(scalar);
@@ -246,12 +303,15 @@ class Renderer {
     const int64_t w = at.op() == Op::SHRINK ? at.src(2).src(0).ival() : width(at.src(1));
     std::string x = value(v, w);
     if (t == DType::Bool) x = line("zext {} {} to {}", type("i1", w), x, type("i8", w));
-    const bool gated = u.nsrc() == 3;
+    const bool gated = u.nsrc() == 3, past = !gated && streams(at, w, t);
+    ordinary_stores_ |= !past && buffer.op() == Op::PARAM;
     if (at.op() == Op::SHRINK || w == 0) {
       const std::string p = element(buffer, at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1)),
                         vt = type(m, w);
       if (!gated) {
-        body_ += fmt::format("  store {} {}, ptr {}, align {}\n", vt, x, p, dtype_bytes(t));
+        body_ += fmt::format("  store {} {}, ptr {}, align {}{}\n", vt, x, p,
+                             past ? w * dtype_bytes(t) : dtype_bytes(t),
+                             past ? ", !nontemporal !0" : "");
         return;
       }
       const int64_t n = w ? w : 1;
@@ -447,15 +507,22 @@ class Renderer {
       case Op::LOAD: names_[u] = load(u); return;
       case Op::STORE: store(u); return;
       case Op::CAST:
-      case Op::BITCAST: names_[u] = convert(u); return;
+      case Op::BITCAST:
+        names_[u] = convert(u);
+        note_divisor(u);
+        return;
       case Op::REDUCE: names_[u] = across(u); return;
       default:
         if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};
         names_[u] = alu_value(u);
+        note_divisor(u);
     }
   }
 
   const LinearKernel& kernel_;
+  const bool streaming_;
+  bool ordinary_stores_ = false;
+  std::unordered_map<UOp, int64_t, UOpHash> divisors_;  // of index math
   std::string body_, allocas_, block_ = "entry";
   std::set<std::string> declared_;
   std::unordered_map<UOp, std::string, UOpHash> names_;
@@ -469,7 +536,9 @@ class Renderer {
 
 std::string render_llvm(const LinearKernel& kernel, const std::string& entry, std::string& error) {
   try {
-    return Renderer(kernel).run(entry);
+    const bool streaming =
+        std::ranges::find(kernel.opts, OptKind::STREAM, &Opt::kind) != kernel.opts.end();
+    return Renderer(kernel, streaming).run(entry);
   } catch (const Unsupported& u) {
     error = fmt::format("LLVM renderer: no code for {}", u.what);
     return "";

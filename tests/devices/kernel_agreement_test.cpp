@@ -102,6 +102,8 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
         if (next.empty()) break;
         opts.push_back(next[random() % next.size()]);
       }
+      // Offered for large results only, right for any.
+      if (round % 2 == 1) opts.push_back({OptKind::STREAM, 0, {}});
       const std::string text = opts_text(opts);
       const auto rendered = render_kernel({print_uops(k.ast), text, target, false});
       ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered))
@@ -141,6 +143,52 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
           ASSERT_NEAR(got[b][i], want[b].floats[i], 1e-5 * (10 + std::fabs(want[b].floats[i])))
               << "opts " << text << " buffer " << b << " element " << i << "\n"
               << source.source;
+    }
+  }
+}
+
+// STREAM: only where every store is a whole vector, and never at an address that is not aligned.
+TEST(Streaming, NeedsWholeVectorsAndAlignedMemory) {
+  struct Line {
+    Ints shape;
+    const char* opts;
+    bool streams;
+  };
+  const Line lines[] = {{{16, 64}, "UPCAST:0:16;STREAM", true},
+                        {{16, 64}, "UPCAST:0:16", false},
+                        {{16, 65}, "UPCAST:0:16;STREAM", true},
+                        {{5, 13}, "UPCAST:0:16;STREAM", false},
+                        {{16, 64}, "STREAM", false},
+                        {{16, 64}, "UPCAST:0:12;STREAM", false}};
+  for (const Line& l : lines) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const KernelGraph g =
+        make_kernels(make(Op::SINK, DType::Void, {t.add(input(0, l.shape), input(1, l.shape))}));
+    const auto rendered = render_kernel({print_uops(g.kernels[0].ast), l.opts, {}, false});
+    ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered));
+    const auto& source = std::get<RenderedKernel>(rendered);
+    EXPECT_EQ(source.source.find("nontemporal") != std::string::npos, l.streams) << l.opts;
+    const auto compiled = compile_ir(source.source, source.entry);
+    ASSERT_TRUE(std::holds_alternative<CompiledBlob>(compiled)) << source.source;
+    const auto& blob = std::get<CompiledBlob>(compiled);
+    const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
+    ASSERT_TRUE(std::holds_alternative<CodeBlob>(mapped));
+    const auto n = static_cast<size_t>(l.shape[0] * l.shape[1]);
+    for (const size_t offset : {0, 1, 8}) {  // in floats, from a multiple of 64 bytes
+      struct alignas(64) Line64 {
+        float f[16];
+      };
+      std::vector<std::vector<Line64>> memory(3, std::vector<Line64>(n / 16 + 2));
+      std::vector<float*> at;
+      std::vector<void*> pointers;
+      for (auto& m : memory) at.push_back(m[0].f + offset), pointers.push_back(at.back());
+      for (size_t i = 0; i < n; i++)
+        at[1][i] = static_cast<float>(i), at[2][i] = static_cast<float>(3 * i);
+      std::get<CodeBlob>(mapped).entry()(pointers.data(), 0);
+      for (size_t i = 0; i < n; i++)
+        ASSERT_EQ(at[0][i], static_cast<float>(4 * i)) << l.opts << " offset " << offset;
     }
   }
 }

@@ -53,7 +53,10 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;UNROLL:0:4;TILE:1:17;SWAP:0:1;PACK:2:1"},
       {"row sum",           [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{1}, false}, false); },           "UNROLL:0:64"},
       {"column sum",        [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{0}, false}, false); },           "UPCAST:0:64"},
-      {"transpose",         [](TensorOps& t) { return t.contiguous(t.transpose(input(0, {4096, 4096}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:32;TILE:1:8;SWAP:0:1"},
+      {"transpose",         [](TensorOps& t) { return t.contiguous(t.transpose(input(0, {4096, 4096}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:32;STREAM;SWAP:0:1"},
+      {"small transpose",   [](TensorOps& t) { return t.contiguous(t.transpose(input(0, {512, 512}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:32;TILE:1:8;SWAP:0:1"},
+      {"large sum",         [](TensorOps& t) { return t.add(input(0, {4096, 4096}), input(1, {4096, 4096})); }, "UPCAST:0:32;STREAM"},
+      {"small sum",         [](TensorOps& t) { return t.add(input(0, {512, 512}), input(1, {512, 512})); }, "UPCAST:0:32"},
   };
   // clang-format on
   Target target;

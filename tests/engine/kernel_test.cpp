@@ -290,8 +290,8 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(programs), [](const aut
 });
 
 TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
-  for (const char* text :
-       {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2", "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0"}) {
+  for (const char* text : {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2",
+                           "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0", "STREAM;UPCAST:0:4"}) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<Opts>(o)) << text;
     EXPECT_EQ(opts_text(std::get<Opts>(o)), text);
@@ -302,6 +302,7 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
                                                {"UPCAST:x:4", 1},
                                                {"UPCAST:0:4;UNROLL:0:-1", 12},
                                                {"NOLOCALS:1", 1},
+                                               {"STREAM:0", 1},
                                                {"UPCAST:0:(1,2,3)", 1}};
   for (const auto& [text, position] : wrong) {
     const auto o = parse_opts(text);
@@ -346,6 +347,8 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("UPCAST:0:9"), "amount 9 exceeds the axis of 6");
   EXPECT_EQ(why("UNROLL:0:9"), "amount 9 exceeds the axis of 8");
   EXPECT_EQ(why("TILE:0:3"), "legal");
+  EXPECT_EQ(why("PACK:2:0;STREAM"), "legal");
+  EXPECT_EQ(why("STREAM;STREAM"), "STREAM was applied already");
   EXPECT_EQ(why("TILE:0:6"), "a tile of all 6 is the loop itself");
   EXPECT_EQ(why("TILE:2:4"), "axis 2 is REDUCE; TILE takes an output loop");
   EXPECT_EQ(why("SWAP:0:1;PACK:2:1"), "legal");

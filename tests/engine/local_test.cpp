@@ -63,6 +63,7 @@ TEST_F(Local, AxesAndWhyNot) {
       {"NOLOCALS;GROUP:0:4", "NOLOCALS was applied, GROUP needs them"},
       {"NOLOCALS;NOLOCALS", "NOLOCALS was applied already"},
       {"LOCAL:0:4;NOLOCALS", "NOLOCALS comes before LOCAL, GROUP and GROUPTOP"},
+      {"STREAM", "STREAM is for stores past a processor's caches; emulator:sm_80 has none"},
       {"THREAD:0:2", "axis 0 is GLOBAL; THREAD takes an output loop"},
       {"PADTO:0:32", "64 is a multiple of 32 already"},
       {"PADTO:0:48", "96 GLOBAL, 96 GLOBAL, 256 REDUCE, "},
