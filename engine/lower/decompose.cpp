@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "engine/lower/passes.h"
+#include "engine/lower/sine.h"
 #include "engine/lower/small_floats.h"
 #include "engine/rewrite/rewriter.h"
 
@@ -103,39 +104,6 @@ UOp log2_of(UOp x) {
   return where(alu(Op::CMPNE, {x, x}) | (x < f(0, x)), f(NAN, x), at_edge);
 }
 
-// sin(x): x = k pi/2 + r with |r| <= pi/4, pi/2 in three parts whose products with k are exact up
-// to |x| = 2^20 (f32 goes through f64 and keeps its accuracy up to 2^30). The polynomials are
-// Taylor series: (pi/4)^19/19! < 1e-19.
-UOp sin_f64(UOp x) {
-  constexpr DType it = DType::I64;
-  const auto wide = [&](double v) { return fconst(v, DType::F64); };
-  const UOp scaled = x * wide(M_2_PI);
-  const UOp k = as_int(scaled + where(scaled < wide(0), wide(-0.5), wide(0.5)), it);
-  const UOp kf = cast(k, DType::F64);
-  UOp r = x;
-  for (double part : {0x1.921fb54400000p+0, 0x1.0b4611a600000p-34, 0x1.3198a2e037073p-69})
-    r = r - kf * wide(part);
-  const UOp z = r * r;
-  const auto series = [&](int first) {  // sum of (-z)^i / (2i + first)!
-    double c = 1;
-    for (int i = 2; i <= 18 + first; i++) c /= i;
-    UOp p = wide(c * -1);
-    for (int i = 8; i >= 0; i--) {
-      c *= (2 * i + 1 + first) * (2 * i + 2 + first);
-      p = p * z + wide(i % 2 == 0 ? c : -c);
-    }
-    return p;
-  };
-  const auto bit = [&](UOp n, int64_t m) { return ne(n & iconst(m, it), iconst(0, it)); };
-  const UOp value = where(bit(k, 1), series(0), r * series(1));
-  // Infinity minus itself is NaN.
-  return where(bit(k, 2), value * wide(-1), value) + (x - x);
-}
-UOp sin_of(UOp x) {
-  if (x.dtype() == DType::F64) return sin_f64(x);
-  return cast(sin_f64(cast(x, DType::F64)), DType::F32);
-}
-
 // threefry2x32-20 (engine/interpret/arithmetic.cpp names the source) in u32.
 UOp threefry_of(UOp counter, UOp key) {
   const auto half = [](UOp u, int by) {
@@ -168,7 +136,7 @@ UOp through_f32(UOp u, UOp (*g)(UOp)) {
 // clang-format off
 constexpr RuleOf<void> table[] = {
     rule("lower-small-float", node(ops::alu | Op::CAST | Op::REDUCE).tail().as("u"), [](Cap<"u"> u) { return lower_small_float(u); }),
-    rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, sin_of); }),
+    rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, decompose_sin); }),
     rule("lower-threefry",   node(Op::THREEFRY, x, y),     [](X a, Y b)  { return threefry_of(a, b); }),
     rule("lower-floordiv",   node(Op::FLOORDIV, x, y),     [](X a, Y b)  { return floor_division(a, b); }),
     rule("lower-floormod",   node(Op::FLOORMOD, x, y),     [](X a, Y b)  { return floor_modulo(a, b); }),

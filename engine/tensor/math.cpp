@@ -62,7 +62,11 @@ UOp TensorOps::sqrt(UOp x) { return unary(Op::SQRT, x); }
 UOp TensorOps::reciprocal(UOp x) { return unary(Op::RECIPROCAL, x); }
 UOp TensorOps::sin(UOp x) { return unary(Op::SIN, x); }
 UOp TensorOps::cos(UOp x) {
-  return in_wide(x, [&](UOp v) { return sin(add(v, weak(std::numbers::pi / 2))); });
+  // 1 - 2 sin(x/2)^2: halving is exact, a sum with pi/2 is not.
+  return in_wide(x, [&](UOp v) {
+    const UOp s = sin(mul(v, weak(0.5)));
+    return sub(weak(1.0), mul(mul(s, s), weak(2.0)));
+  });
 }
 UOp TensorOps::exp(UOp x) {
   return in_wide(x, [&](UOp v) { return exp2(mul(v, weak(std::numbers::log2e))); });

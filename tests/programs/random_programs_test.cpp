@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -88,6 +89,26 @@ TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
   EXPECT_GE(ranks.size(), 5U);
   if (count < 1000) return;
   for (const std::string& op : language()) EXPECT_GE(uses[op], least_uses) << op;
+}
+
+// Sines of numbers of every size, as machine code: the interpreter and the compiler see the same
+// decomposition, the evaluator the library's.
+TEST(Programs, SinesOfAllExponents) {
+  for (const DType t : {DType::F32, DType::F64}) {
+    Program p;
+    const int64_t n = 300;
+    p.inputs.push_back({"x", TensorValue(t, {&n, 1})});
+    const int most = t == DType::F32 ? 127 : 1022;
+    for (int64_t i = 0; i < n; i++)
+      p.inputs[0].value.reals[static_cast<size_t>(i)] =
+          round_to(t, std::ldexp(1 + static_cast<double>(i * 37 % 101) / 101,
+                                 static_cast<int>(i * 2 * most / n) - most) *
+                          (i % 2 == 0 ? 1 : -1));
+    p.statements = {{"s", "sin(x)", {}}, {"c", "cos(x)", {}}};
+    p.results = {"s", "c"};
+    for (const bool heuristic : {false, true})
+      EXPECT_EQ(disagreement(p, heuristic), std::nullopt) << dtype_name(t);
+  }
 }
 
 std::vector<std::string> kernel_keys(const Program& p) {
