@@ -40,6 +40,7 @@ class Execute {
       : program_(program),
         options_(options),
         out_(out),
+        arena_(static_cast<size_t>(program.arena_bytes)),
         runner_({.command = {helper_path("beamline-runner")}}) {}
 
   bool run(int index, const CompileReply& code) {
@@ -56,7 +57,7 @@ class Execute {
                    .expected = {},
                    .expected_dtype = {}};
       if (!k.written[i]) {
-        files.emplace_back(out_.buffers[static_cast<size_t>(k.buffers[i])]);
+        files.emplace_back(contents(k.buffers[i]));
         s.init.path = files.back().path();
       }
       setup.buffers.push_back(std::move(s));
@@ -75,9 +76,11 @@ class Execute {
       if (!k.written[i]) continue;
       if (next >= ran->outputs.size()) return failed(index, "crashed", "an output is missing");
       const std::string& bytes = ran->outputs[next++];
-      auto& buffer = out_.buffers[static_cast<size_t>(k.buffers[i])];
-      buffer.resize(bytes.size());
-      std::memcpy(buffer.data(), bytes.data(), bytes.size());
+      if (program_.buffers[static_cast<size_t>(k.buffers[i])].offset < 0)
+        out_.buffers[static_cast<size_t>(k.buffers[i])].resize(bytes.size());
+      const std::span<std::byte> buffer = contents(k.buffers[i]);
+      if (bytes.size() != buffer.size()) return failed(index, "crashed", "an output is cut off");
+      if (!bytes.empty()) std::memcpy(buffer.data(), bytes.data(), bytes.size());
     }
     return true;
   }
@@ -87,6 +90,13 @@ class Execute {
   }
 
  private:
+  // Where a buffer's bytes are: temporaries share the arena.
+  std::span<std::byte> contents(int buffer) {
+    const ProgramBuffer& b = program_.buffers[static_cast<size_t>(buffer)];
+    if (b.offset < 0) return out_.buffers[static_cast<size_t>(buffer)];
+    const auto size = static_cast<size_t>(b.elements * dtype_bytes(*dtype_from_name(b.dtype)));
+    return std::span(arena_).subspan(static_cast<size_t>(b.offset), size);
+  }
   bool accept(int kernel, const Frame& frame) {
     Outcome o = runner_.call(frame, milliseconds(options_.timeout_s));
     auto reply = o.ok() ? read_message<Reply>(o.reply) : std::nullopt;
@@ -98,6 +108,7 @@ class Execute {
   const KernelProgram& program_;
   const ExecuteOptions& options_;
   Execution& out_;
+  std::vector<std::byte> arena_;
   Worker runner_;
 };
 

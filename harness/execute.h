@@ -23,9 +23,11 @@ struct Execution {
     std::string status;  // as of a trial: rejected, compile_error, crashed, ...
     std::string error;
   };
-  std::optional<Failure> failure;               // the first; the kernels after it did not run
-  std::vector<std::string> opts;                // by kernel, as the compiler prints them
-  std::vector<std::vector<std::byte>> buffers;  // by program buffer; complete without a failure
+  std::optional<Failure> failure;  // the first; the kernels after it did not run
+  std::vector<std::string> opts;   // by kernel, as the compiler prints them
+  // By program buffer: inputs and results; complete without a failure. Temporaries lie in an arena
+  // that ends with the run.
+  std::vector<std::vector<std::byte>> buffers;
 };
 
 /// `opts` by kernel; `inputs` by input of the instance, each of its full size.

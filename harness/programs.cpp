@@ -81,7 +81,9 @@ KernelProgram lower_instance(workloads::Instance instance,
     program.buffers.push_back({.dtype = std::string(dtype_name(b.dtype)),
                                .elements = b.elements,
                                .shape = b.shape,
-                               .input = static_cast<int>(b.input_slot)});
+                               .input = static_cast<int>(b.input_slot),
+                               .offset = b.offset});
+  program.arena_bytes = graph.arena_bytes;
   for (const KernelAst& k : graph.kernels) {
     std::vector<int> slots(k.buffers.begin(), k.buffers.end());
     program.kernels.push_back(describe(k.ast, k.name, std::move(slots), program.buffers,

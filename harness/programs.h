@@ -16,8 +16,9 @@ struct ProgramBuffer {
   std::string dtype;
   int64_t elements = 0;
   std::vector<int64_t> shape;
-  int input = -1;     // index of the instance's input; -1: written by a kernel
-  int producer = -1;  // index of the kernel that writes it; -1: an input
+  int input = -1;       // index of the instance's input; -1: written by a kernel
+  int producer = -1;    // index of the kernel that writes it; -1: an input
+  int64_t offset = -1;  // of a temporary: its place in the arena, in bytes
 };
 
 struct ProgramKernel {
@@ -35,6 +36,7 @@ struct KernelProgram {
   std::vector<ProgramBuffer> buffers;
   std::vector<ProgramKernel> kernels;  // in the order in which they run
   std::vector<int> outputs;            // buffers of the results, in their order
+  int64_t arena_bytes = 0;             // what the temporaries need when they share memory
 };
 
 struct KernelPrograms {

@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/ir/print.h"
 #include "engine/rangeify/collapse.h"
+#include "engine/rangeify/memory_plan.h"
 #include "engine/rangeify/movement.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/split_reduction.h"
@@ -279,6 +280,27 @@ void add_kernel(KernelGraph& g, const Prepared& p) {
   g.kernels.push_back(std::move(k));
 }
 
+void place_temporaries(KernelGraph& g) {
+  constexpr size_t never = SIZE_MAX;
+  std::vector<Lifetime> lives(g.buffers.size(), {0, never, 0});
+  for (size_t k = 0; k < g.kernels.size(); k++)
+    for (size_t b : g.kernels[k].buffers)
+      lives[b].first = std::min(lives[b].first, k), lives[b].last = k;
+  std::vector<size_t> temporaries;
+  std::vector<Lifetime> wanted;
+  for (size_t b = 0; b < g.buffers.size(); b++) {
+    const BufferInfo& info = g.buffers[b];
+    if (info.kind != BufferInfo::Kind::Temp || info.elements == 0 || lives[b].first == never)
+      continue;
+    lives[b].bytes = info.elements * dtype_bytes(info.dtype);
+    temporaries.push_back(b), wanted.push_back(lives[b]);
+  }
+  const MemoryPlan plan = plan_memory(wanted);
+  for (size_t i = 0; i < temporaries.size(); i++)
+    g.buffers[temporaries[i]].offset = plan.offsets[i];
+  g.arena_bytes = plan.bytes;
+}
+
 }  // namespace
 
 KernelGraph make_kernels(UOp sink) {
@@ -370,6 +392,7 @@ KernelGraph make_kernels(UOp sink) {
     local.emplace(u, changed ? make(u.op(), u.dtype(), src, u.node()->val, u.node()->ext) : u);
   }
   for (size_t i = 0; i < staged.nsrc(); i++) g.outputs.push_back(buffer_of.at(staged.src(i)));
+  place_temporaries(g);
   return g;
 }
 

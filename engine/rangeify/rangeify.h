@@ -15,7 +15,8 @@ struct BufferInfo {
   DType dtype = DType::Void;
   int64_t elements = 0;
   int64_t input_slot = -1;  // Input: the PARAM's slot; void and empty when unread
-  Ints shape;
+  Ints shape{};
+  int64_t offset = -1;  // Temp: its place in the arena, in bytes; -1 for one without elements
 };
 struct KernelAst {
   UOp ast;                      // prepared: SINK(END(STORE(...), ranges))
@@ -28,6 +29,7 @@ struct KernelGraph {
   std::vector<BufferInfo> buffers;  // inputs by slot, then temporaries and outputs
   std::vector<KernelAst> kernels;
   std::vector<size_t> outputs;  // buffers of the results, in the order of the SINK
+  int64_t arena_bytes = 0;      // what the temporaries need together (memory_plan.h)
 };
 
 /// `sink`: SINK over the results of a tensor graph whose leaves are PARAM (global) and CONST.

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/ir/arena.h"
+#include "engine/rangeify/rangeify.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
 #include "reports/numbers.h"
@@ -64,12 +65,30 @@ std::string dist_text(const workloads::Dist& d) {
   return "ones";
 }
 
+// Bytes that running an instance takes.
+struct Memory {
+  int64_t inputs = 0, outputs = 0, temporaries = 0;  // each for itself
+  int64_t arena = 0;                                 // the temporaries, where they share memory
+};
+Memory memory_of(const KernelGraph& graph) {
+  Memory m;
+  for (const BufferInfo& b : graph.buffers) {
+    const int64_t bytes = b.dtype == DType::Void ? 0 : b.elements * dtype_bytes(b.dtype);
+    (b.kind == BufferInfo::Kind::Input    ? m.inputs
+     : b.kind == BufferInfo::Kind::Output ? m.outputs
+                                          : m.temporaries) += bytes;
+  }
+  m.arena = graph.arena_bytes;
+  return m;
+}
+
 int show(Context& context, const Arguments& arguments) {
   std::vector<workloads::Instance> instances = selected(arguments);
   ordered_json rows = ordered_json::array();
   std::string text;
   for (const auto& i : instances) {
     std::vector<workloads::OutputSpec> outputs;  // known only once the computation is built
+    Memory memory;
     {
       Arena arena;
       Arena::Scope scope(arena);
@@ -77,6 +96,7 @@ int show(Context& context, const Arguments& arguments) {
       if (const auto* errors = std::get_if<std::vector<workloads::WorkloadError>>(&built))
         refuse(*errors);
       outputs = std::get<workloads::TensorGraph>(built).outputs;
+      memory = memory_of(make_kernels(std::get<workloads::TensorGraph>(built).sink));
     }
     ordered_json inputs_json = ordered_json::array(), outputs_json = ordered_json::array();
     text += fmt::format("{}{}\n", text.empty() ? "" : "\n", i.name);
@@ -95,12 +115,20 @@ int show(Context& context, const Arguments& arguments) {
       outputs_json.push_back({{"dtype", dtype_name(o.dtype)}, {"shape", o.shape}});
       text += fmt::format("  output  {}{}\n", dtype_name(o.dtype), shape_text(o.shape));
     }
+    const auto bytes = [](int64_t n) { return reports::bytes_text(static_cast<double>(n)); };
+    text +=
+        fmt::format("  memory  inputs {}, outputs {}, temporaries {} in {}\n", bytes(memory.inputs),
+                    bytes(memory.outputs), bytes(memory.temporaries), bytes(memory.arena));
     std::string program = workloads::print(*i.program);
     ordered_json row = row_of(i);
     row["inputs"] = inputs_json;
     row["outputs"] = outputs_json;
     row["compute"] = program;
     row["math"] = i.relaxed ? "relaxed" : "ieee";
+    row["memory"] = {{"inputs", memory.inputs},
+                     {"outputs", memory.outputs},
+                     {"temporaries", memory.temporaries},
+                     {"arena", memory.arena}};
     rows.push_back(row);
     size_t from = 0;
     while (from < program.size()) {
@@ -154,7 +182,8 @@ std::vector<Command> workloads_commands() {
   show_command.details =
       mistakes +
       R"(JSON: {"schema": 1, "workloads": [{..., "inputs": [{"name", "dtype", "shape", "dist", "const", "bytes"}],
-"outputs": [{"dtype", "shape"}], "compute", "math"}]}, with the members of 'workloads list' first)";
+"outputs": [{"dtype", "shape"}], "compute", "math", "memory": {"inputs", "outputs", "temporaries", "arena"}}]}, with
+the members of 'workloads list' first. memory: in bytes; temporaries that are never needed together share the arena.)";
   show_command.run = show;
   Command check_command = list_command;
   check_command.name = "workloads check";

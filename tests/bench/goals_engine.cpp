@@ -12,8 +12,10 @@
 #include "engine/ir/print.h"
 #include "engine/lower/lower.h"
 #include "engine/opt/heuristic.h"
+#include "engine/rangeify/rangeify.h"
 #include "engine/render/llvm.h"
 #include "engine/rules/rules.h"
+#include "engine/tensor/tensor_ops.h"
 #include "search/stats/robust.h"
 #include "tests/bench/goal.h"
 #include "tests/bench/kernel_lab.h"
@@ -155,12 +157,89 @@ Measured object_code(const Settings&) {
   return {stats::median(ms), opts, {}};
 }
 
+// From a tensor graph to prepared ASTs with their keys, in ms; the best of the rounds.
+double kernels_ms(const Timer& timer, const std::function<UOp(TensorOps&)>& build, int times,
+                  size_t& kernels) {
+  double best = 1e18;
+  for (int i = 0; i < times; i++) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const UOp sink = make(Op::SINK, DType::Void, {build(t)});
+    KernelGraph g;
+    best = std::min(best, time_ns(timer, [&] { g = make_kernels(sink); }));
+    kernels = g.kernels.size();
+  }
+  return best * 1e-6;
+}
+UOp tensor(int64_t slot, const Ints& shape) {
+  ParamArg a;
+  a.slot = slot;
+  return param(a, DType::F32, shape);
+}
+
+Measured conv_kernels(const Settings&) {
+  size_t kernels = 0;
+  const double ms = kernels_ms(
+      Timer(),
+      [](TensorOps& t) {
+        TensorOps::Conv c;
+        c.padding = {1, 1};
+        return t.relu(
+            t.conv2d(tensor(0, {8, 64, 56, 56}), tensor(1, {64, 64, 3, 3}), tensor(2, {64}), c));
+      },
+      rounds, kernels);
+  return {ms, fmt::format("{} kernels", kernels), {}};
+}
+
+Measured attention_kernels(const Settings&) {
+  size_t kernels = 0;
+  const Ints shape{2, 12, 128, 64};
+  const double ms = kernels_ms(
+      Timer(),
+      [&](TensorOps& t) {
+        return t.attention(tensor(0, shape), tensor(1, shape), tensor(2, shape), true, {}, {});
+      },
+      rounds, kernels);
+  return {ms, fmt::format("{} kernels", kernels), {}};
+}
+
+// Four times as many ops, in kernels of a few and in one: linear time is four times the time.
+Measured chain_kernels(const Settings&) {
+  const Timer timer;
+  double worst = 0;
+  std::string note;
+  for (const bool cut : {true, false}) {
+    size_t kernels = 0;
+    const auto chain = [&](size_t ops) {
+      return [=](TensorOps& t) {
+        UOp x = tensor(0, {64, 64});
+        for (size_t i = 1; i <= ops; i++) {
+          x = i % 2 ? t.add(x, tensor(1 + static_cast<int64_t>(i % 3), {64, 1}))
+                    : t.maximum(x, fconst(static_cast<double>(i), DType::WeakFloat));
+          if (cut && i % 5 == 0) x = t.contiguous(x);
+        }
+        return x;
+      };
+    };
+    const double small = kernels_ms(timer, chain(1250), 5, kernels);
+    const double large = kernels_ms(timer, chain(5000), 3, kernels);
+    worst = std::max(worst, large / small);
+    note += fmt::format("{}{} kernels: {:.1f} ms, a quarter {:.1f} ms", note.empty() ? "" : "; ",
+                        kernels, large, small);
+  }
+  return {worst, note, {}};
+}
+
 // clang-format off
 constexpr Goal goals[] = {
     {"uop new/map insert",          4, Bound::AtMost, 2.5, "x",  [](const Settings&) { return node_cost(true); }},
     {"uop hit/map find",            4, Bound::AtMost, 1.5, "x",  [](const Settings&) { return node_cost(false); }},
     {"no-match sweep of 3000 nodes", 4, Bound::AtMost, 2,  "ms", no_match_sweep},
     {"lower+render matmul-512",     6, Bound::AtMost, 2,   "ms", lowering},
+    {"kernels of conv bias relu",   5, Bound::AtMost, 3,   "ms", conv_kernels},
+    {"kernels of attention",        5, Bound::AtMost, 50,  "ms", attention_kernels},
+    {"chain 5000 ops/1250 ops",     5, Bound::AtMost, 5,   "x",  chain_kernels},
     {"object code matmul-512",      6, Bound::AtMost, 25,  "ms", object_code},
 };
 // clang-format on

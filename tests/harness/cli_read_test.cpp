@@ -51,7 +51,8 @@ TEST_F(Read, WorkloadsShow) {
             "text, shape: "
             "[integer], dist: text, const: bool, bytes: integer}], outputs: [{dtype: text, shape: "
             "[integer]}], "
-            "compute: text, math: text}]}");
+            "compute: text, math: text, memory: {inputs: integer, outputs: integer, temporaries: "
+            "integer, arena: integer}}]}");
   EXPECT_NE(cli.run({"workloads", "show", workload}).out.find("input   x f32[64]  uniform -1..1"),
             std::string::npos);
 }

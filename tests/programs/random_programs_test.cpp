@@ -111,11 +111,36 @@ TEST(Programs, SinesOfAllExponents) {
   }
 }
 
+// Temporaries that share a byte of the arena: is one of them written while the other is needed?
+void expect_sound_plan(const KernelGraph& g) {
+  std::vector<std::pair<size_t, size_t>> life(g.buffers.size(), {SIZE_MAX, 0});
+  for (size_t k = 0; k < g.kernels.size(); k++)
+    for (size_t b : g.kernels[k].buffers)
+      life[b] = {std::min(life[b].first, k), std::max(life[b].second, k)};
+  const auto bytes = [&](size_t b) {
+    return g.buffers[b].elements * dtype_bytes(g.buffers[b].dtype);
+  };
+  for (size_t a = 0; a < g.buffers.size(); a++) {
+    const int64_t at = g.buffers[a].offset;
+    EXPECT_EQ(at >= 0, g.buffers[a].kind == BufferInfo::Kind::Temp && bytes(a) > 0 &&
+                           life[a].first != SIZE_MAX);
+    EXPECT_LE(at + bytes(a), at < 0 ? bytes(a) : g.arena_bytes);
+    for (size_t b = 0; at >= 0 && b < a; b++) {
+      const int64_t other = g.buffers[b].offset;
+      if (other < 0 || at >= other + bytes(b) || other >= at + bytes(a)) continue;
+      EXPECT_TRUE(life[a].second < life[b].first || life[b].second < life[a].first)
+          << "buffers " << b << " and " << a;
+    }
+  }
+}
+
 std::vector<std::string> kernel_keys(const Program& p) {
   Arena arena;
   const Arena::Scope scope(arena);
   std::vector<std::string> keys;
-  for (const KernelAst& k : make_kernels(build(p).graph.sink).kernels) {
+  const KernelGraph g = make_kernels(build(p).graph.sink);
+  expect_sound_plan(g);
+  for (const KernelAst& k : g.kernels) {
     keys.push_back(k.key);
     const Prepared again = prepare(k.ast);
     EXPECT_EQ(kernel_key(again.ast), k.key) << "prepared twice\n" << p.header() << p.text();
