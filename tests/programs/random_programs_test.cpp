@@ -106,8 +106,11 @@ TEST(Programs, SinesOfAllExponents) {
                           (i % 2 == 0 ? 1 : -1));
     p.statements = {{"s", "sin(x)", {}}, {"c", "cos(x)", {}}};
     p.results = {"s", "c"};
-    for (const bool heuristic : {false, true})
-      EXPECT_EQ(disagreement(p, heuristic), std::nullopt) << dtype_name(t);
+    for (const Plan::Kind kind : {Plan::Kind::Unoptimised, Plan::Kind::Heuristic}) {
+      Plan plan;
+      plan.kind = kind;
+      EXPECT_EQ(disagreement(p, plan), std::nullopt) << dtype_name(t);
+    }
   }
 }
 
