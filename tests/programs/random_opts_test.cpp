@@ -8,6 +8,7 @@
 
 #include "devices/cpu/clang_compiler.h"
 #include "engine/ir/arena.h"
+#include "tests/programs/generator.h"
 #include "tests/programs/loops.h"
 #include "tests/programs/machine.h"
 #include "tests/programs/settings.h"
@@ -15,7 +16,7 @@
 namespace beamline::fuzz {
 namespace {
 
-void run(const Target& target, uint64_t count) {
+void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = random_loops) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
   count = setting("BEAMLINE_FUZZ_COUNT", count);
   RunFacts facts;
@@ -23,7 +24,7 @@ void run(const Target& target, uint64_t count) {
   facts.coverage = &seen;
   size_t opts = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
-    const Program p = random_loops(seed);
+    const Program p = make(seed);
     Plan plan{Plan::Kind::Random, target, seed, {}};
     if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
     if (disagreement(p, plan, &facts))
@@ -50,6 +51,11 @@ TEST(RandomOpts, AgreeThroughC) {
 class OnEmulator : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(OnEmulator, RandomOptsAgree) { run(*emulated_target(GetParam()), programs / 10); }
+// With what else the language has, and with dims of zero.
+TEST_P(OnEmulator, RandomProgramsAgree) {
+  run(*emulated_target(GetParam()), programs / 20,
+      [](uint64_t seed) { return Generator(seed).program(); });
+}
 
 INSTANTIATE_TEST_SUITE_P(All, OnEmulator, testing::ValuesIn(emulated_targets()), [](const auto& p) {
   return std::string(p.param.substr(p.param.find(':') + 1));
