@@ -7,8 +7,9 @@ namespace {
 
 constexpr int64_t amounts[] = {0, 2, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 32};
 
-constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD, OptKind::TILE,
-                               OptKind::SWAP,   OptKind::PACK,   OptKind::UPCAST, OptKind::UNROLL};
+constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD,
+                               OptKind::TILE,   OptKind::SWAP,   OptKind::PACK,
+                               OptKind::UPCAST, OptKind::UNROLL, OptKind::STREAM};
 constexpr OptKind of_groups[] = {OptKind::UPCAST,   OptKind::UNROLL, OptKind::LOCAL,
                                  OptKind::GROUP,    OptKind::PADTO,  OptKind::GROUPTOP,
                                  OptKind::NOLOCALS, OptKind::SWAP,   OptKind::TILE,
@@ -33,7 +34,7 @@ Opts random_opts(UOp ast, const Target& target, std::mt19937_64& random) {
     o.axis = below(axes);
     if (o.kind == OptKind::SWAP) o.arg = {below(axes)};
     if (o.kind == OptKind::PACK) o.axis = below(4), o.arg = {below(4)};
-    if (o.kind == OptKind::NOLOCALS) o.axis = 0, o.arg = {};
+    if (o.kind == OptKind::NOLOCALS || o.kind == OptKind::STREAM) o.axis = 0, o.arg = {};
     s.apply(o);
   }
   return s.applied();
