@@ -150,7 +150,13 @@ class Heuristic {
   void along_outputs(const AxisUse& lane) {
     const AxisUse* rows = reduces_.empty() ? nullptr : reused(&lane);
     if (!rows) {
-      const int vectors = reduces_.empty() ? limits_.stream_vectors : limits_.column_vectors;
+      const bool window =
+          std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
+      const int vectors = reduces_.empty() ? limits_.stream_vectors
+                          : window
+                              ? limits_.window_vectors
+                              : std::min(limits_.column_vectors, target_.vector_registers / 2 /
+                                                                     std::max(1, lane.unit_loads));
       apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), lanes_ * vectors));
       if (reduces_.empty() && stored_bytes() >= limits_.stream_above &&
           lane.size % (lanes_ * vectors) == 0)

@@ -114,10 +114,13 @@ UOp TensorOps::erf(UOp x) {
 
 UOp TensorOps::gelu(UOp x, bool tanh_approximation) {
   return in_wide(x, [&](UOp v) {
-    const UOp inner = tanh_approximation
-                          ? tanh(mul(mul(v, add(mul(mul(v, v), weak(0.044715)), weak(1.0))),
-                                     weak(std::sqrt(2 / std::numbers::pi))))
-                          : erf(mul(v, weak(std::numbers::sqrt2 / 2)));
+    if (tanh_approximation) {
+      // (1 + tanh(u)) / 2 = sigmoid(2u): half the work, and nothing cancels.
+      const UOp u = mul(mul(v, add(mul(mul(v, v), weak(0.044715)), weak(1.0))),
+                        weak(2 * std::sqrt(2 / std::numbers::pi)));
+      return mul(v, sigmoid(u));
+    }
+    const UOp inner = erf(mul(v, weak(std::numbers::sqrt2 / 2)));
     return mul(mul(v, weak(0.5)), add(inner, weak(1.0)));
   });
 }
