@@ -273,8 +273,11 @@ class Heuristic {
     if (const UOp columns = loop_of(lane)) {
       const int64_t count = KernelSchedule::size(columns);
       const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
-      // Blocks side by side are worth it where nothing lies between.
-      if (together < count && outputs_.size() == 2) apply(OptKind::TILE, columns, together);
+      // Blocks side by side are worth it where nothing lies between, and where what the rows read
+      // would not stay in the cache from one block to the next.
+      const bool large = operand(rows, lane).column_bytes * rows.size > limits_.pack_bytes;
+      if (together < count && outputs_.size() == 2 && large)
+        apply(OptKind::TILE, columns, together);
       inner = place(loop_of(lane));
     } else {
       for (UOp r : schedule_.axes()) inner += r.axis_type() == AxisType::WEAK;
