@@ -18,9 +18,6 @@ struct Unsupported {
   std::string what;
 };
 
-// A vector of bools is a vector of signed char with lanes 0 and -1, as comparisons give them.
-constexpr std::string_view bool_lane = "signed char";
-
 struct Operator {
   Op op;
   std::string_view text;
@@ -39,15 +36,19 @@ class CRenderer {
 
   std::string run(const std::string& entry) {
     indent_ = "  ";
-    std::string head;
-    for (const LinearArg& a : kernel_.args)
-      head += fmt::format("  {0}{1}* restrict const p{2} = ({0}{1}*)buffers[{2}];\n",
-                          a.written ? "" : "const ", memory_type(a.dtype), a.slot);
+    std::string head, list;
+    for (const LinearArg& a : kernel_.args) {
+      const std::string_view constant = a.written ? "" : "const ";
+      head += fmt::format(fmt::runtime(dialect_.argument), constant, memory_type(a.dtype), a.slot);
+      list += fmt::format(fmt::runtime(dialect_.parameter), list.empty() ? "" : ", ", constant,
+                          memory_type(a.dtype), a.slot);
+    }
     for (UOp u : kernel_.list) emit(u);
     std::string types;
     for (const std::string& t : types_) types += t;
     return fmt::format("// {}\n", kernel_.name) + std::string(dialect_.prelude) + types +
-           fmt::format(fmt::runtime(dialect_.signature), entry) + " {\n" + head + body_ + "}\n";
+           fmt::format(fmt::runtime(dialect_.signature), entry, list) + " {\n" + head + body_ +
+           "}\n";
   }
 
  private:
@@ -60,9 +61,10 @@ class CRenderer {
   }
   // In memory a bool is a byte.
   std::string_view memory_type(DType t) const {
-    return t == DType::Bool ? "unsigned char" : scalar_type(t);
+    return t == DType::Bool ? scalar_type(DType::U8) : scalar_type(t);
   }
   std::string vector_of(std::string_view lane, int64_t w) {
+    if (!dialect_.vector_typedef) return fmt::format("{}{}", lane, w);
     std::string name(lane);
     for (char& c : name)
       if (c == ' ') c = '_';
@@ -73,30 +75,35 @@ class CRenderer {
   }
   std::string type(DType t, int64_t w) {
     if (w == 0) return std::string(scalar_type(t));
-    return vector_of(t == DType::Bool ? bool_lane : scalar_type(t), w);
+    return vector_of(scalar_type(t == DType::Bool ? DType::I8 : t), w);
   }
   std::string type(UOp u) { return type(u.dtype(), width(u)); }
   // A signed integer as wide as t: what a comparison of vectors of t gives.
   std::string mask_type(DType t, int64_t w) {
     constexpr DType by_bytes[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-    if (t == DType::Bool) return vector_of(bool_lane, w);
+    if (t == DType::Bool) return vector_of(scalar_type(DType::I8), w);
     return type(by_bytes[std::countr_zero(static_cast<unsigned>(dtype_bytes(t)))], w);
   }
 
-  static std::string literal(UOp c) {
+  std::string literal(UOp c) const {
     const DType t = c.dtype();
     if (!is_float(t)) {
       const int64_t v = wrap_to(t, c.ival());
       if (t == DType::Bool) return v ? "1" : "0";
-      if (v == std::numeric_limits<int64_t>::min()) return "(-9223372036854775807ll - 1)";
-      return t == DType::U64 ? fmt::format("{}ull", static_cast<uint64_t>(v))
-                             : fmt::format("{}ll", v);
+      if (t == DType::U64) return fmt::format("{}{}", static_cast<uint64_t>(v), dialect_.u64);
+      return whole(v);
     }
     if (is_storage_float(t)) return fmt::format("{}", float_to_bits(t, c.fval()));
     const double v = c.fval();
-    if (std::isnan(v)) return "__builtin_nan(\"\")";
-    if (std::isinf(v)) return v > 0 ? "__builtin_inf()" : "(-__builtin_inf())";
-    return fmt::format("{:a}", v);
+    if (std::isnan(v)) return std::string(dialect_.nan);
+    if (std::isinf(v))
+      return v > 0 ? std::string(dialect_.infinity) : fmt::format("(-{})", dialect_.infinity);
+    return fmt::format("{:a}{}", v, t == DType::F64 ? "" : dialect_.f32);
+  }
+  std::string whole(int64_t v) const {
+    if (v == std::numeric_limits<int64_t>::min())
+      return fmt::format("(-9223372036854775807{} - 1)", dialect_.i64);
+    return fmt::format("{}{}", v, dialect_.i64);
   }
   std::string scalar_literal(UOp c) {
     if (c.dtype() == DType::I64) return literal(c);
@@ -125,8 +132,14 @@ class CRenderer {
   // Lane k of u, as a scalar; of a bool, 0 or 1.
   std::string lane(UOp u, int64_t k) {
     if (width(u) == 0) return value(u, 0);
-    return u.dtype() == DType::Bool ? fmt::format("({}[{}] != 0)", names_.at(u), k)
-                                    : fmt::format("{}[{}]", names_.at(u), k);
+    const std::string v = element(names_.at(u), k);
+    return u.dtype() == DType::Bool ? fmt::format("({} != 0)", v) : v;
+  }
+  std::string element(const std::string& vector, int64_t k) const {
+    return fmt::format(fmt::runtime(dialect_.lane), vector, k);
+  }
+  std::string converted(const std::string& v, const std::string& t) const {
+    return fmt::format(fmt::runtime(dialect_.convert), v, t);
   }
 
   static std::string pointer(UOp buffer) {
@@ -153,14 +166,15 @@ class CRenderer {
     const std::string name = fmt::format("v{}", next_++);
     if (at.op() == Op::SHRINK && !gated) {
       put("{} {};", type(u), name);
-      put("__builtin_memcpy(&{}, &{}, {});", name, place(at, 0), w * dtype_bytes(t));
+      put("{}", fmt::format(fmt::runtime(dialect_.vector_load), name, place(at, 0),
+                            w * dtype_bytes(t), w));
       if (byte) put("{0} = {0} != 0;", name);
       return name;
     }
     put("{} {} = {};", type(u), name,
         gated ? value(u.src(1), w) : fmt::format("({})({})", type(u), 0));
     for (int64_t k = 0; k < w; k++)
-      put("{}{}[{}] = {}{};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", name, k,
+      put("{}{} = {}{};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", element(name, k),
           byte ? "-" : "", place(at, k));
     return name;
   }
@@ -172,7 +186,8 @@ class CRenderer {
     const bool gated = u.nsrc() == 3;
     if (at.op() == Op::SHRINK && !gated && t != DType::Bool) {
       const std::string x = let(type(t, w), "{}", value(v, w));
-      put("__builtin_memcpy(&{}, &{}, {});", place(at, 0), x, w * dtype_bytes(t));
+      put("{}",
+          fmt::format(fmt::runtime(dialect_.vector_store), x, place(at, 0), w * dtype_bytes(t), w));
       return;
     }
     for (int64_t k = 0; k < std::max<int64_t>(w, 1); k++)
@@ -185,15 +200,15 @@ class CRenderer {
     const int bits = dtype_bytes(to) * 8;
     const bool is_u = is_unsigned(to);
     const std::string high =
-        fmt::format("(({}){:a})", scalar_type(from), std::ldexp(1.0, is_u ? bits : bits - 1));
+        fmt::format("(({}){:a}{})", scalar_type(from), std::ldexp(1.0, is_u ? bits : bits - 1),
+                    from == DType::F64 ? "" : dialect_.f32);
     const std::string low = is_u ? "0" : fmt::format("(-{})", high);
-    const std::string top =
-        is_u         ? fmt::format("{}", bits == 64 ? "0xffffffffffffffffull"
-                                                    : fmt::format("{}ll", (int64_t{1} << bits) - 1))
-                : bits == 64 ? "9223372036854775807ll"
-                     : fmt::format("{}ll", (int64_t{1} << (bits - 1)) - 1);
+    const std::string top = is_u && bits == 64 ? fmt::format("0xffffffffffffffff{}", dialect_.u64)
+                            : is_u             ? whole((int64_t{1} << bits) - 1)
+                            : bits == 64       ? whole(std::numeric_limits<int64_t>::max())
+                                               : whole((int64_t{1} << (bits - 1)) - 1);
     const std::string bottom = is_u         ? "0"
-                               : bits == 64 ? "(-9223372036854775807ll - 1)"
+                               : bits == 64 ? whole(std::numeric_limits<int64_t>::min())
                                             : fmt::format("(-{} - 1)", top);
     return fmt::format(
         "({0} != {0} ? ({1})0 : {0} < {2} ? ({1}){3} : {0} >= {4} ? ({1}){5} : ({1}){0})", v,
@@ -209,23 +224,24 @@ class CRenderer {
       const std::string from = let(type(a, w), "{}", value(s, w)),
                         name = fmt::format("v{}", next_++);
       put("{} {};", t, name);
-      put("__builtin_memcpy(&{}, &{}, {});", name, from, std::max<int64_t>(w, 1) * dtype_bytes(b));
+      put("{}", fmt::format(fmt::runtime(dialect_.bitcast), name, from,
+                            std::max<int64_t>(w, 1) * dtype_bytes(b), t));
       return name;
     }
     if (b == DType::Bool) {
       if (w == 0) return let(t, "{} != 0", value(s, 0));
-      return let(t, "__builtin_convertvector({} != 0, {})", value(s, w), t);
+      return let(t, "{}", converted(value(s, w) + " != 0", t));
     }
     if (is_float(a) && !is_float(b)) {
       const std::string from = let(type(a, w), "{}", value(s, w));
       if (w == 0) return let(t, "{}", saturate(from, a, b));
       const std::string name = let(t, "({})(0)", t);
       for (int64_t k = 0; k < w; k++)
-        put("{}[{}] = {};", name, k, saturate(fmt::format("{}[{}]", from, k), a, b));
+        put("{} = {};", element(name, k), saturate(element(from, k), a, b));
       return name;
     }
     if (w == 0) return let(t, "({}){}", t, value(s, 0));
-    return let(t, "__builtin_convertvector({}{}, {})", a == DType::Bool ? "-" : "", value(s, w), t);
+    return let(t, "{}", converted((a == DType::Bool ? "-" : "") + value(s, w), t));
   }
 
   std::string alu_value(UOp u) {
@@ -239,11 +255,10 @@ class CRenderer {
     switch (u.op()) {
       case Op::WHERE:
         if (w == 0) return select(arg(0), arg(1), arg(2));
-        return select(fmt::format("__builtin_convertvector({}, {})", arg(0), mask_type(in, w)),
-                      arg(1), arg(2));
+        return select(converted(arg(0), mask_type(in, w)), arg(1), arg(2));
       case Op::NEG: return let(t, "-{}", arg(0));
-      case Op::SQRT: return let(t, "__builtin_elementwise_sqrt({})", arg(0));
-      case Op::TRUNC: return let(t, "__builtin_elementwise_trunc({})", arg(0));
+      case Op::SQRT: return let(t, "{}({})", dialect_.sqrt, arg(0));
+      case Op::TRUNC: return let(t, "{}({})", dialect_.trunc, arg(0));
       case Op::MAX: {
         const std::string a = let(t, "{}", arg(0)), b = let(t, "{}", arg(1));
         // NaN of either side wins.
@@ -257,7 +272,7 @@ class CRenderer {
       const bool compares = ops::comparison.has(u.op());
       if (w == 0) return let(t, "({})({} {} {})", t, arg(0), o.text, arg(1));
       if (compares)
-        return let(t, "__builtin_convertvector({} {} {}, {})", arg(0), o.text, arg(1), t);
+        return let(t, "{}", converted(fmt::format("{} {} {}", arg(0), o.text, arg(1)), t));
       return let(t, "{} {} {}", arg(0), o.text, arg(1));
     }
     throw Unsupported{fmt::format("{} of {}", op_name(u.op()), dtype_name(in))};
@@ -279,6 +294,15 @@ class CRenderer {
     return sum;
   }
 
+  // "core_id", or gidx and lidx with the number of their dimension.
+  std::string special(const std::string& name) const {
+    const std::string_view format = name == "core_id" ? dialect_.core
+                                    : name[0] == 'g'  ? dialect_.group
+                                                      : dialect_.thread;
+    if (format.empty()) throw Unsupported{name == "core_id" ? "threads of a CPU" : "grids"};
+    return fmt::format(fmt::runtime(format), name.back());
+  }
+
   void emit(UOp u) {
     switch (u.op()) {
       case Op::INDEX:
@@ -295,24 +319,28 @@ class CRenderer {
           throw Unsupported{"run-time variables"};
         return;
       case Op::BUFFER:
-        put("{} acc{}[{}] __attribute__((aligned(64)));", memory_type(u.dtype()), u.param().slot,
-            u.numel());
+        put("{}{} acc{}[{}] __attribute__((aligned(64)));",
+            u.addrspace() == AddrSpace::Local ? dialect_.local : "", memory_type(u.dtype()),
+            u.param().slot, u.numel());
+        return;
+      case Op::BARRIER:
+        if (dialect_.barrier.empty()) throw Unsupported{"barriers"};
+        put("{}", dialect_.barrier);
         return;
       case Op::STACK: {
         for (size_t i = 0; i < u.nsrc(); i++)
           if (!u.src(i).shape().empty()) return;  // a shape of shapes: never a value
         if (u.dtype() == DType::WeakInt) return;  // a shape operand
-        std::string lanes;
+        if (u.nsrc() == 1) return;                // the offset of a SHRINK
+        const std::string name = fmt::format("v{}", next_++);
+        put("{} {};", type(u), name);
         for (size_t i = 0; i < u.nsrc(); i++)
-          lanes += fmt::format("{}{}{}", i ? ", " : "", u.dtype() == DType::Bool ? "-" : "",
-                               value(u.src(i), 0));
-        names_[u] = let(type(u), "({}){{{}}}", type(u), lanes);
+          put("{} = {}{};", element(name, static_cast<int64_t>(i)),
+              u.dtype() == DType::Bool ? "-" : "", value(u.src(i), 0));
+        names_[u] = name;
         return;
       }
-      case Op::SPECIAL:
-        if (u.text() != "core_id") throw Unsupported{"grids"};
-        names_[u] = "core_id";
-        return;
+      case Op::SPECIAL: names_[u] = special(u.text()); return;
       case Op::RANGE: {
         const std::string i = fmt::format("i{}", next_++);
         put("for ({0} {1} = 0; {1} < {2}; {1}++) {{", scalar_type(u.dtype()), i,
@@ -344,27 +372,7 @@ class CRenderer {
   size_t next_ = 0;
 };
 
-constexpr CDialect make_clang() {
-  CDialect d{.name = "clang",
-             .prelude = "#pragma STDC FP_CONTRACT ON\n",
-             .signature = "void {}(void* const* buffers, long long core_id)",
-             .types = {}};
-  const auto set = [&](DType t, std::string_view name) { d.types[static_cast<size_t>(t)] = name; };
-  set(DType::Bool, "_Bool");
-  set(DType::I8, "signed char"), set(DType::U8, "unsigned char");
-  set(DType::I16, "short"), set(DType::U16, "unsigned short");
-  set(DType::I32, "int"), set(DType::U32, "unsigned");
-  set(DType::I64, "long long"), set(DType::U64, "unsigned long long");
-  // Stored and moved only: their bits.
-  set(DType::BF16, "unsigned short");
-  set(DType::Fp8e4m3, "unsigned char"), set(DType::Fp8e5m2, "unsigned char");
-  set(DType::F16, "_Float16"), set(DType::F32, "float"), set(DType::F64, "double");
-  return d;
-}
-
 }  // namespace
-
-const CDialect clang_dialect = make_clang();
 
 std::string render_c(const LinearKernel& kernel, const CDialect& dialect, const std::string& entry,
                      std::string& error) {
@@ -374,6 +382,10 @@ std::string render_c(const LinearKernel& kernel, const CDialect& dialect, const 
     error = fmt::format("C renderer ({}): no code for {}", dialect.name, u.what);
     return "";
   }
+}
+std::string render_opencl(const LinearKernel& kernel, const std::string& entry,
+                          std::string& error) {
+  return render_c(kernel, opencl_dialect, entry, error);
 }
 
 }  // namespace beamline

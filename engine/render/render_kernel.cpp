@@ -31,14 +31,16 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   RenderedKernel out;
   out.entry = "beamline_kernel";
   std::string error;
-  out.source = request.target.name == "cpu:c" ? render_c(k, clang_dialect, out.entry, error)
-                                              : render_llvm(k, out.entry, error);
+  out.source = request.target.has_local         ? render_opencl(k, out.entry, error)
+               : request.target.name == "cpu:c" ? render_c(k, clang_dialect, out.entry, error)
+                                                : render_llvm(k, out.entry, error);
   if (!error.empty()) return Refusal{"compile_error", error};
   for (const LinearArg& a : k.args)
     out.args.push_back(
         {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
   out.estimates = k.estimates;
   out.threads = static_cast<int>(k.grid.threads);
+  out.global = k.grid.global, out.local = k.grid.local;
   out.opts_text = opts_text(k.opts);
   return out;
 }

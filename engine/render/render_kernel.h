@@ -26,12 +26,13 @@ struct RenderedArg {
 };
 
 struct RenderedKernel {
-  std::string
-      source;  // LLVM IR, or C for the target cpu:c; entry(buffers, core_id), buffers in slot order
+  std::string source;  // LLVM IR, or C for the target cpu:c: entry(buffers, core_id), buffers in
+                       // slot order; OpenCL C for targets with groups
   std::string entry;
   std::vector<RenderedArg> args;
   Estimates estimates;
-  int threads = 1;  // call once for each core id below this
+  int threads = 1;                     // call once for each core id below this
+  std::vector<int64_t> global, local;  // groups, and threads of a group, of targets that have them
   std::string opts_text;
 };
 

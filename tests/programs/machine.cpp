@@ -18,6 +18,7 @@
 #include "engine/rangeify/rangeify.h"
 #include "engine/render/render_kernel.h"
 #include "engine/rules/verify.h"
+#include "tests/programs/opencl.h"
 #include "workloads/elements.h"
 
 namespace beamline::fuzz {
@@ -115,12 +116,8 @@ void interpret_kernel(const KernelAst& k, const LinearKernel& linear, Memory& m)
   if (error) throw Failure{"interpreter: " + *error};
 }
 
-void run_machine_code(const KernelAst& k, const std::string& opts, const Target& target,
-                      Memory& m) {
-  const auto rendered = render_kernel({print_uops(k.ast), opts, target, false});
-  if (const auto* refusal = std::get_if<Refusal>(&rendered))
-    throw Failure{"render: " + refusal->reason + " with opts '" + opts + "'"};
-  const auto& source = std::get<RenderedKernel>(rendered);
+void run_compiled(const RenderedKernel& source, const Target& target,
+                  std::vector<void*>& pointers) {
   const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
                                                : compile_ir(source.source, source.entry);
   if (const auto* e = std::get_if<CompileError>(&compiled))
@@ -128,10 +125,23 @@ void run_machine_code(const KernelAst& k, const std::string& opts, const Target&
   const auto& blob = std::get<CompiledBlob>(compiled);
   const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
   if (!std::holds_alternative<CodeBlob>(mapped)) throw Failure{std::get<std::string>(mapped)};
-  std::vector<void*> pointers;
-  for (size_t id : k.buffers) pointers.push_back(m.bytes[id].data());
   for (int64_t core = 0; core < source.threads; core++)
     std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
+}
+
+void run_machine_code(const KernelAst& k, const std::string& opts, const Target& target,
+                      Memory& m) {
+  const auto rendered = render_kernel({print_uops(k.ast), opts, target, false});
+  if (const auto* refusal = std::get_if<Refusal>(&rendered))
+    throw Failure{"render: " + refusal->reason + " with opts '" + opts + "'"};
+  const auto& source = std::get<RenderedKernel>(rendered);
+  std::vector<void*> pointers;
+  for (size_t id : k.buffers) pointers.push_back(m.bytes[id].data());
+  if (target.has_local) {
+    run_opencl(source, pointers);
+  } else {
+    run_compiled(source, target, pointers);
+  }
   for (size_t id : k.buffers)
     for (size_t i = m.bytes[id].size() - canary; i < m.bytes[id].size(); i++)
       if (m.bytes[id][i] != std::byte{0xa5}) throw Failure{"machine code wrote behind a buffer"};
@@ -144,6 +154,7 @@ void run_kernel(const KernelAst& k, Memory& m, const Plan& plan, Chooser& choose
   Coverage* coverage = run ? run->coverage : nullptr;
   if (plan.target.has_local) {
     interpret_kernel(k, lowered(k.ast, opts, plan.target, coverage), m);
+    if (plan.opencl) run_machine_code(k, opts_text(opts), plan.target, m);
     return;
   }
   lowered(k.ast, opts, plan.target, coverage);
@@ -241,7 +252,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
     Memory memory = memory_of(k, p);
     Chooser chooser(plan);
     for (const KernelAst& kernel : k.kernels) run_kernel(kernel, memory, plan, chooser, run);
-    compare(k, memory, typed, wide, !plan.target.has_local);
+    compare(k, memory, typed, wide, !plan.target.has_local || plan.opencl);
   } catch (const Failure& f) {
     return f.what + kernels;
   } catch (const std::exception& e) {

@@ -25,7 +25,7 @@ void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = rando
   size_t opts = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
     const Program p = make(seed);
-    Plan plan{Plan::Kind::Random, target, seed, {}};
+    Plan plan{Plan::Kind::Random, target, seed, {}, false};
     if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
     if (disagreement(p, plan, &facts))
       FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
@@ -48,6 +48,23 @@ TEST(RandomOpts, AgreeThroughC) {
   run(target, programs / 4);
 }
 
+// The text for GPUs: what the interpreter computes, and nothing that clang's OpenCL refuses.
+TEST(RandomOpts, AgreeThroughOpenCl) {
+  if (clang_toolchain().empty()) GTEST_SKIP() << "there is no clang";
+  Target target = *emulated_target("emulator:sm_80");
+  target.tensor_cores = TensorCoreUse::Off;  // OpenCL has no name for them
+  target.local_max = 64;                     // each is a thread of this system
+  const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1),
+                 count = setting("BEAMLINE_FUZZ_COUNT", programs / 40);
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    const Program p = random_loops(seed);
+    Plan plan{Plan::Kind::Random, target, seed, {}, false};
+    plan.opencl = true;
+    if (disagreement(p, plan))
+      FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
+  }
+}
+
 class OnEmulator : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(OnEmulator, RandomOptsAgree) { run(*emulated_target(GetParam()), programs / 10); }
@@ -68,7 +85,7 @@ TEST(RandomOpts, CoverEveryOptAndPass) {
   cpu.threads = 4;
   for (const Target& target : {cpu, *emulated_target("emulator:sm_90")})
     for (uint64_t seed = 1; seed <= programs / 4; seed++)
-      cover(random_loops(seed), {Plan::Kind::Random, target, seed, {}}, seen);
+      cover(random_loops(seed), {Plan::Kind::Random, target, seed, {}, false}, seen);
   for (const auto& [what, counts] :
        {std::pair("ops", seen.ops), {"opts", seen.opts}, {"passes", seen.passes}}) {
     fmt::print("{}:", what);
