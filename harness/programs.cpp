@@ -66,7 +66,26 @@ ProgramKernel describe(UOp ast, const std::string& name, std::vector<int> slots,
   return k;
 }
 
-KernelProgram lower_instance(workloads::Instance instance,
+LoweringCache::Lowered lower_graph(UOp sink, bool relaxed) {
+  LoweringCache::Lowered out;
+  const KernelGraph graph = make_kernels(sink, relaxed ? Math::Relaxed : Math::Strict);
+  for (const BufferInfo& b : graph.buffers)
+    out.buffers.push_back({.dtype = std::string(dtype_name(b.dtype)),
+                           .elements = b.elements,
+                           .shape = b.shape,
+                           .input = static_cast<int>(b.input_slot),
+                           .offset = b.offset});
+  out.arena_bytes = graph.arena_bytes;
+  for (const KernelAst& k : graph.kernels) {
+    std::vector<int> slots(k.buffers.begin(), k.buffers.end());
+    out.kernels.push_back(describe(k.ast, k.name, std::move(slots), out.buffers,
+                                   static_cast<int>(out.kernels.size())));
+  }
+  out.outputs.assign(graph.outputs.begin(), graph.outputs.end());
+  return out;
+}
+
+KernelProgram lower_instance(workloads::Instance instance, LoweringCache& cache,
                              std::vector<workloads::WorkloadError>& errors) {
   Arena arena;
   Arena::Scope scope(arena);
@@ -76,20 +95,12 @@ KernelProgram lower_instance(workloads::Instance instance,
     errors.insert(errors.end(), e->begin(), e->end());
     return program;
   }
-  KernelGraph graph = make_kernels(std::get<workloads::TensorGraph>(built).sink);
-  for (const BufferInfo& b : graph.buffers)
-    program.buffers.push_back({.dtype = std::string(dtype_name(b.dtype)),
-                               .elements = b.elements,
-                               .shape = b.shape,
-                               .input = static_cast<int>(b.input_slot),
-                               .offset = b.offset});
-  program.arena_bytes = graph.arena_bytes;
-  for (const KernelAst& k : graph.kernels) {
-    std::vector<int> slots(k.buffers.begin(), k.buffers.end());
-    program.kernels.push_back(describe(k.ast, k.name, std::move(slots), program.buffers,
-                                       static_cast<int>(program.kernels.size())));
-  }
-  program.outputs.assign(graph.outputs.begin(), graph.outputs.end());
+  const UOp sink = std::get<workloads::TensorGraph>(built).sink;
+  const std::string hash = tensor_graph_hash(sink) + (instance.relaxed ? " relaxed" : "");
+  const LoweringCache::Lowered* lowered = cache.find(hash);
+  if (!lowered) lowered = &cache.add(hash, lower_graph(sink, instance.relaxed));
+  program.buffers = lowered->buffers, program.kernels = lowered->kernels;
+  program.outputs = lowered->outputs, program.arena_bytes = lowered->arena_bytes;
   program.instance = std::move(instance);
   return program;
 }
@@ -164,9 +175,22 @@ KernelProgram lower_uop_file(const std::string& file,
 
 }  // namespace
 
+const LoweringCache::Lowered* LoweringCache::find(const std::string& hash) {
+  const auto it = by_hash_.find(hash);
+  if (it == by_hash_.end()) return nullptr;
+  hits_++;
+  return &it->second;
+}
+const LoweringCache::Lowered& LoweringCache::add(const std::string& hash, Lowered lowered) {
+  return by_hash_.insert_or_assign(hash, std::move(lowered)).first->second;
+}
+
 KernelPrograms lower_workloads(const std::vector<std::string>& arguments,
-                               const std::vector<workloads::ParamOverride>& overrides) {
+                               const std::vector<workloads::ParamOverride>& overrides,
+                               LoweringCache* cache) {
   KernelPrograms out;
+  LoweringCache own;
+  if (!cache) cache = &own;
   // One selection for all .toml arguments, so that an instance named twice is one.
   std::vector<std::string> files, kernels;
   for (const std::string& a : arguments)
@@ -176,7 +200,7 @@ KernelPrograms lower_workloads(const std::vector<std::string>& arguments,
     out.errors = std::move(selection.errors);
     if (out.errors.empty())
       for (workloads::Instance& i : selection.instances)
-        out.list.push_back(lower_instance(std::move(i), out.errors));
+        out.list.push_back(lower_instance(std::move(i), *cache, out.errors));
   }
   for (const std::string& file : kernels) out.list.push_back(lower_uop_file(file, out.errors));
   // The same mistake in many instances of a workload is one mistake.

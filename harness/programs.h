@@ -44,9 +44,30 @@ struct KernelPrograms {
   std::vector<workloads::WorkloadError> errors;  // complete only without
 };
 
-/// Reads and lowers .toml files, directories, FILE:GLOB and .uop files.
+/// What instances were lowered to, by the hash of their tensor graph (and their math): one that is
+/// unchanged but for its name, weight or inputs' contents is not lowered again. Not thread safe.
+class LoweringCache {
+ public:
+  struct Lowered {
+    std::vector<ProgramBuffer> buffers;
+    std::vector<ProgramKernel> kernels;
+    std::vector<int> outputs;
+    int64_t arena_bytes = 0;
+  };
+  const Lowered* find(const std::string& hash);  // null: not there
+  const Lowered& add(const std::string& hash, Lowered lowered);
+  size_t hits() const { return hits_; }
+  size_t size() const { return by_hash_.size(); }
+
+ private:
+  std::map<std::string, Lowered> by_hash_;
+  size_t hits_ = 0;
+};
+
+/// Reads and lowers .toml and .onnx files, directories, FILE:GLOB and .uop files.
 KernelPrograms lower_workloads(const std::vector<std::string>& arguments,
-                               const std::vector<workloads::ParamOverride>& overrides = {});
+                               const std::vector<workloads::ParamOverride>& overrides = {},
+                               LoweringCache* cache = nullptr);
 
 /// A kernel of several programs is one kernel.
 struct KernelUse {

@@ -97,6 +97,9 @@ std::string print_linear(std::span<const UOp> list) { return "uop 1\n" + lines(l
 std::string kernel_key(UOp prepared) {
   return sha256_hex("uop-key 1\n" + lines(toposort(prepared), true));
 }
+std::string tensor_graph_hash(UOp sink) {
+  return sha256_hex("tensor-graph 1\n" + lines(toposort(sink), true));
+}
 
 std::string extra_text(const Extra& e) {
   if (const auto* ints = std::get_if<Ints>(&e))

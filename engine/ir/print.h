@@ -28,6 +28,9 @@ std::variant<UOp, ParseError> parse_uops(std::string_view text);
 /// SHA-256 in hex over "uop-key 1\n" and the canonical text: nodes in toposort order; floats as
 /// bits; without kernel name, PARAM name and device.
 std::string kernel_key(UOp prepared);
+/// The same over "tensor-graph 1\n", for a graph of tensors: what its lowering depends on. Slots
+/// count, for they say which input is which.
+std::string tensor_graph_hash(UOp sink);
 
 /// Unambiguous text of an argument, used to intern it.
 std::string extra_text(const Extra& e);

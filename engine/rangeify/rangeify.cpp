@@ -303,7 +303,7 @@ void place_temporaries(KernelGraph& g) {
 
 }  // namespace
 
-KernelGraph make_kernels(UOp sink) {
+KernelGraph make_kernels(UOp sink, Math math) {
   KernelGraph g;
   std::unordered_map<UOp, size_t, UOpHash> buffer_of;
   int64_t inputs = 0;
@@ -363,7 +363,9 @@ KernelGraph make_kernels(UOp sink) {
         ranges.insert(ranges.begin(), body);
         body = make(Op::END, DType::Void, ranges);
       }
-      Prepared p = prepare(make(Op::SINK, DType::Void, {body}));
+      UOp whole = make(Op::SINK, DType::Void, {body});
+      if (math == Math::Relaxed) whole = graph_rewrite(whole, relaxed_matcher());
+      Prepared p = prepare(whole);
       const auto next = static_cast<int64_t>(p.slots.size());
       if (const auto split = split_reduction(p.ast, next)) {
         p.slots.push_back(static_cast<int64_t>(g.buffers.size()));

@@ -32,7 +32,10 @@ struct KernelGraph {
   int64_t arena_bytes = 0;      // what the temporaries need together (memory_plan.h)
 };
 
+/// What kernels may change of floats (rules.h): nothing but rounding, or NaN and Inf too.
+enum class Math : uint8_t { Strict, Relaxed };
+
 /// `sink`: SINK over the results of a tensor graph whose leaves are PARAM (global) and CONST.
-KernelGraph make_kernels(UOp sink);
+KernelGraph make_kernels(UOp sink, Math math = Math::Strict);
 
 }  // namespace beamline
