@@ -1,12 +1,14 @@
 #include "engine/rangeify/rangeify.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
 #include "engine/ir/print.h"
 #include "engine/rangeify/collapse.h"
 #include "engine/rangeify/memory_plan.h"
@@ -32,13 +34,16 @@ struct Request {
 
 class Rangeifier {
  public:
-  explicit Rangeifier(UOp sink) : order_(toposort(sink)), sink_(sink) {}
+  explicit Rangeifier(UOp sink) : order_(toposort(sink)), sink_(sink), states_(order_.size()) {
+    for (size_t i = 0; i < order_.size(); i++) place_.emplace(order_[i], i);
+  }
 
   /// The graph of index expressions: SINK over one STAGE an output.
   UOp run() {
-    for (size_t i = 0; i < sink_.nsrc(); i++) realized_.insert(sink_.src(i));
+    for (size_t i = 0; i < sink_.nsrc(); i++)
+      state(sink_.src(i)).realized = state(sink_.src(i)).forced = true;
     for (UOp u : order_)
-      if (u.op() == Op::CONTIGUOUS) realized_.insert(u);
+      if (u.op() == Op::CONTIGUOUS) state(u).realized = state(u).forced = true;
     for (size_t i = order_.size(); i-- > 0;)
       if (is_value(order_[i]) && !is_leaf(order_[i])) assign(order_[i]);
     for (UOp u : order_)
@@ -49,12 +54,27 @@ class Rangeifier {
       if (is_leaf(u))
         outs.push_back(copy_of(u));
       else
-        outs.push_back(stage_.at(u));
+        outs.push_back(state(u).stage);
     }
     return make(Op::SINK, DType::Void, outs);
   }
 
  private:
+  // What is known of a node; what is not needed any more is given back.
+  struct State {
+    bool realized = false, forced = false;
+    std::vector<Request> requests;  // of its consumers
+    IndexTuple out;                 // where it is computed
+    std::vector<IndexTuple> in;     // where it reads its operands
+    std::vector<UOp> reduced;       // ranges of a REDUCE
+    UOp value, stage;               // one of them, once built
+    std::optional<bool> removable;
+  };
+  State& state(UOp u) { return states_[place_.at(u)]; }
+  void ask(UOp operand, Request r) {
+    if (is_value(operand) && !is_leaf(operand)) state(operand).requests.push_back(std::move(r));
+  }
+
   std::vector<UOp> fresh(std::span<const int64_t> shape, AxisType type) {
     std::vector<UOp> r;
     for (int64_t n : shape) r.push_back(n == 1 ? iconst(0) : range(n, next_id_++, type));
@@ -79,10 +99,12 @@ class Rangeifier {
 
   // Decides where x is read from what its consumers asked, then asks its operands.
   void assign(UOp x) {
-    auto& requests = requests_[x];
-    IndexTuple out;
+    State& own = state(x);
+    const std::vector<Request> requests = std::move(own.requests);
+    own.requests = {};
+    IndexTuple& out = own.out;
     std::vector<UOp> ended;
-    bool realize = realized_.contains(x);
+    bool realize = own.realized;
     if (!realize && !requests.empty()) {
       out = requests[0].at;
       UOp any_valid = out.valid;
@@ -97,45 +119,43 @@ class Rangeifier {
       if (!ended.empty() && (ops::elementwise.has(x.op()) || x.op() == Op::REDUCE)) realize = true;
     }
     if (realize || requests.empty()) {
-      realized_.insert(x);
+      own.realized = true;
       out = IndexTuple{fresh(x.shape(), AxisType::WEAK), {}};
       ended.clear();
     }
-    out_[x] = out;
     if (ops::movement.has(x.op())) {
       Request r{{}, ended};
       r.at = through_movement(x, out, r.ended);
-      in_[x] = {r.at};
-      requests_[x.src(0)].push_back(std::move(r));
+      own.in = {r.at};
+      ask(x.src(0), std::move(r));
       return;
     }
     if (x.op() == Op::REDUCE) {
       Request r{out, ended};
       std::vector<UOp> reduced =
           fresh(x.src(0).shape().subspan(0, x.reduce_dims()), AxisType::REDUCE);
-      reduced_[x] = reduced;
+      own.reduced = reduced;
       r.at.index.insert(r.at.index.begin(), reduced.begin(), reduced.end());
-      in_[x] = {r.at};
-      requests_[x.src(0)].push_back(std::move(r));
+      own.in = {r.at};
+      ask(x.src(0), std::move(r));
       return;
     }
-    std::vector<IndexTuple> in;
+    own.in.reserve(x.nsrc());
     for (size_t i = 0; i < x.nsrc(); i++) {
       Request r{{}, ended};
       r.at = through_broadcast(x.src(i), out, r.ended);
-      in.push_back(r.at);
-      requests_[x.src(i)].push_back(std::move(r));
+      own.in.push_back(r.at);
+      ask(x.src(i), std::move(r));
     }
-    in_[x] = std::move(in);
   }
 
   // Operand i of x, as x reads it.
   UOp read(UOp x, size_t i) {
     const UOp s = x.src(i);
-    const IndexTuple& at = in_.at(x)[i];
+    const IndexTuple& at = state(x).in[i];
     if (is_leaf(s)) return read_leaf(s, at);
-    if (!realized_.contains(s)) return value_.at(s);
-    const UOp stage = stage_.at(s);
+    if (!state(s).realized) return state(s).value;
+    const UOp stage = state(s).stage;
     if (removable(s)) {
       Substitution map;
       for (size_t d = 0; d < at.index.size(); d++)
@@ -171,12 +191,12 @@ class Rangeifier {
   // Recomputing is cheaper than storing: few buffers are read, and no reduction is repeated but one
   // that needs no loop.
   bool removable(UOp s) {
-    if (forced(s)) return false;
-    const auto it = removable_.find(s);
-    if (it != removable_.end()) return it->second;
+    State& own = state(s);
+    if (own.forced) return false;
+    if (own.removable) return *own.removable;
     std::unordered_set<UOp, UOpHash> buffers, reducing;
     bool reduce_reads = false;
-    for (UOp u : closed_walk(stage_.at(s).src(0))) {
+    for (UOp u : closed_walk(own.stage.src(0))) {
       const bool buffer =
           u.op() == Op::STAGE || (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global);
       if (buffer) buffers.insert(u);
@@ -186,17 +206,12 @@ class Rangeifier {
       if (under) reducing.insert(u);
       if (u.op() == Op::REDUCE) reduce_reads = reduce_reads || under || needs_loop(u);
     }
-    return removable_[s] = !reduce_reads && buffers.size() <= max_recomputed_buffers;
+    own.removable = !reduce_reads && buffers.size() <= max_recomputed_buffers;
+    return *own.removable;
   }
   static bool needs_loop(UOp reduction) {
     for (UOp u : toposort(collapse_reductions(simplify(reduction))))
       if (u.op() == Op::REDUCE) return true;
-    return false;
-  }
-  bool forced(UOp s) const {
-    if (s.op() == Op::CONTIGUOUS) return true;
-    for (size_t i = 0; i < sink_.nsrc(); i++)
-      if (sink_.src(i) == s) return true;
     return false;
   }
   // Post-order that does not enter other STAGEs.
@@ -221,7 +236,8 @@ class Rangeifier {
 
   void build(UOp x) {
     UOp v;
-    const IndexTuple& at = in_.at(x)[0];
+    State& own = state(x);
+    const IndexTuple& at = own.in[0];
     if (x.op() == Op::PAD) {
       // What padding adds is zero; the read itself is gated by the same validity.
       const UOp inner = read(x, 0);
@@ -230,7 +246,7 @@ class Rangeifier {
       v = read(x, 0);
     } else if (x.op() == Op::REDUCE) {
       std::vector<UOp> ranges;
-      for (UOp r : reduced_.at(x))
+      for (UOp r : own.reduced)
         if (r.op() == Op::RANGE) ranges.push_back(r);
       const bool nothing = x.src(0).numel() == 0 && x.numel() != 0;
       v = nothing ? reduce_identity(x.reduce_op(), x.dtype()) : read(x, 0);
@@ -240,22 +256,18 @@ class Rangeifier {
       for (size_t i = 0; i < x.nsrc(); i++) src.push_back(read(x, i));
       v = make(x.op(), x.dtype(), src, x.node()->val, x.node()->ext);
     }
-    if (realized_.contains(x))
-      stage_.emplace(x, staged(v, out_.at(x).index));
+    if (own.realized)
+      own.stage = staged(v, own.out.index);
     else
-      value_.emplace(x, v);
+      own.value = v;
+    own.in = {}, own.out = {}, own.reduced = {};
   }
 
   std::vector<UOp> order_;
   UOp sink_;
   int64_t next_id_ = 0;
-  std::unordered_set<UOp, UOpHash> realized_;
-  std::unordered_map<UOp, std::vector<Request>, UOpHash> requests_;
-  std::unordered_map<UOp, IndexTuple, UOpHash> out_;
-  std::unordered_map<UOp, std::vector<IndexTuple>, UOpHash> in_;
-  std::unordered_map<UOp, std::vector<UOp>, UOpHash> reduced_;
-  std::unordered_map<UOp, UOp, UOpHash> value_, stage_;
-  std::unordered_map<UOp, bool, UOpHash> removable_;
+  NodeMap<size_t> place_;  // of a node in order_ and states_
+  std::vector<State> states_;
 };
 
 std::string name_of(UOp kernel) {
