@@ -32,5 +32,6 @@ struct Goal {
 std::span<const Goal> matmul_goals();
 std::span<const Goal> search_goals();
 std::span<const Goal> engine_goals();
+std::span<const Goal> peer_goals();
 
 }  // namespace beamline::bench

@@ -59,6 +59,12 @@ std::optional<double> PeerResult::bound_share(const std::string& our_kind) const
   return std::max(flops * 1e-9 * peak->ns, bytes / gbps) / mine->ns;
 }
 
+double geomean(const std::vector<double>& values) {
+  double sum = 0;
+  for (double v : values) sum += std::log(v);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
 std::string to_json(const PeerResult& r) {
   ordered_json entries = ordered_json::array();
   for (const PeerEntry& e : r.entries)
@@ -128,19 +134,19 @@ std::string summary_table(const std::vector<PeerResult>& results) {
   for (const auto& [group, threads] : groups)
     for (const auto& [kind, letter] : ours)
       for (const auto& [peer, short_name] : peers) {
-        double sum = 0, worst = 0;
-        int count = 0;
+        std::vector<double> ratios;
+        double worst = 0;
         std::string which;
         for (const PeerResult& r : results) {
           if (r.group != group || r.threads != threads || !r.failure.empty()) continue;
           const auto ratio = r.ratio(kind, peer);
           if (!ratio) continue;
-          sum += std::log(*ratio);
-          if (count++ == 0 || *ratio < worst) worst = *ratio, which = r.name;
+          if (ratios.empty() || *ratio < worst) worst = *ratio, which = r.name;
+          ratios.push_back(*ratio);
         }
-        if (count > 0)
+        if (!ratios.empty())
           out += fmt::format("{:<30} {} {:<10} {:<9} {:>5} {:>8.3f} {:>6.2f}  {}\n", group, threads,
-                             kind, peer, count, std::exp(sum / count), worst, which);
+                             kind, peer, ratios.size(), geomean(ratios), worst, which);
       }
   return out;
 }

@@ -27,6 +27,8 @@ struct PeerResult {
   std::optional<double> bound_share(const std::string& ours) const;
 };
 
+double geomean(const std::vector<double>& values);
+
 std::string to_json(const PeerResult& result);
 /// Throws std::runtime_error on a line that to_json() did not write.
 PeerResult peer_result_from_json(const std::string& line);
