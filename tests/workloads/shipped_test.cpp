@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "engine/ir/arena.h"
+#include "engine/lower/lower.h"
+#include "engine/opt/heuristic.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/rules/verify.h"
 #include "test_paths.h"
@@ -51,6 +53,54 @@ TEST(Shipped, EveryInstanceFallsIntoSoundKernels) {
         if (const auto error = verify(k.ast, Stage::Kernel, 2)) ADD_FAILURE() << *error;
     }
   }
+}
+
+// What the heuristic chooses is legal, lowers soundly, and fits a group, for every kernel on every
+// emulated GPU.
+TEST(Shipped, EveryKernelLowersOnEveryEmulatedGpu) {
+  std::set<std::string> seen;
+  size_t products = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(BEAMLINE_SOURCE_DIR "/workloads")) {
+    if (entry.path().extension() != ".toml") continue;
+    for (const Instance& in : instances_of(entry.path())) {
+      Arena arena;
+      const Arena::Scope scope(arena);
+      const auto built = build(in);
+      if (built.index() != 0) continue;
+      for (const KernelAst& k : make_kernels(std::get<0>(built).sink).kernels) {
+        if (!seen.insert(k.key).second) continue;
+        for (std::string_view name : emulated_targets()) {
+          Target target = *emulated_target(name);
+          target.allow_tf32 = true;
+          const Opts opts = heuristic(k.ast, target);
+          const std::string what = in.name + " " + k.name + " on " + std::string(name) +
+                                   " with opts '" + opts_text(opts) + "'";
+          LowerOptions options;
+          options.check = 0;
+          bool scheduled = false;
+          options.after_pass = [&](std::string_view pass, UOp graph, double) {
+            const Stage stage = std::exchange(scheduled, true) ? Stage::Lowered : Stage::Scheduled;
+            if (const auto error = verify(graph, stage, 1))
+              ADD_FAILURE() << what << ": after " << pass << ": " << *error;
+          };
+          const auto lowered = lower(k.ast, opts, target, options);
+          if (const auto* r = std::get_if<OptRefusal>(&lowered)) {
+            ADD_FAILURE() << what << ": " << r->reason;
+            continue;
+          }
+          const auto& kernel = std::get<LinearKernel>(lowered);
+          if (const auto error = verify_linear(kernel.list)) ADD_FAILURE() << what << *error;
+          int64_t threads = 1;
+          for (int64_t n : kernel.grid.local) threads *= n;
+          EXPECT_LE(threads, target.local_max) << what;
+          products += std::ranges::any_of(kernel.list, [](UOp u) { return u.op() == Op::WMMA; });
+        }
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(products, 0U);
+  std::printf("%zu kernels; %zu times tensor cores are used\n", seen.size(), products);
 }
 
 // One line a kernel of a file: "FILE KEY NAME". A change of a key is a change of the engine: it
