@@ -57,6 +57,22 @@ void expand_all(State& s) {
   s.refusal = "the opts write out too many values";
 }
 
+// GPUs count in 32 bits where that is enough for every step of the index math; processors in those
+// of an address.
+DType index_dtype(UOp graph, const Target& target) {
+  if (!target.has_local) return target.index_dtype;
+  const auto narrow = [](UOp u) {
+    return u.dtype() != DType::WeakInt ||
+           (u.vmin() >= dtype_min(DType::I32) && u.vmax() <= dtype_max(DType::I32));
+  };
+  // Shapes are told in constants that nobody computes with.
+  const bool fits = std::ranges::all_of(toposort(graph), [&](UOp u) {
+    if (u.op() == Op::CONST || u.op() == Op::STACK) return true;
+    return narrow(u) && (!ops::alu.has(u.op()) || std::ranges::all_of(u.srcs(), narrow));
+  });
+  return fits ? DType::I32 : target.index_dtype;
+}
+
 struct Pass {
   std::string_view name;
   void (*run)(State&);
@@ -74,7 +90,7 @@ constexpr Pass passes[] = {
     {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},
     {"order index sums",      [](State& s) { s.graph = order_index_sums(s.graph); }},
     {"coalesce accesses",     [](State& s) { if (s.target.has_local) s.graph = coalesce_accesses(s.graph); }},
-    {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, s.target.index_dtype); }},
+    {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, index_dtype(s.graph, s.target)); }},
     {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.trace); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},
 };

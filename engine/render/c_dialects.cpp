@@ -84,8 +84,8 @@ const CDialect opencl_dialect = with_types(
      .infinity = "INFINITY",
      .local = "__local ",
      .core = "",
-     .group = "((long)get_group_id({}))",
-     .thread = "((long)get_local_id({}))",
+     .group = "(({1})get_group_id({0}))",
+     .thread = "(({1})get_local_id({0}))",
      .barrier = "barrier(CLK_LOCAL_MEM_FENCE);"},
     opencl_types);
 

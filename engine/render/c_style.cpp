@@ -295,12 +295,12 @@ class CRenderer {
   }
 
   // "core_id", or gidx and lidx with the number of their dimension.
-  std::string special(const std::string& name) const {
+  std::string special(const std::string& name, std::string_view t) const {
     const std::string_view format = name == "core_id" ? dialect_.core
                                     : name[0] == 'g'  ? dialect_.group
                                                       : dialect_.thread;
     if (format.empty()) throw Unsupported{name == "core_id" ? "threads of a CPU" : "grids"};
-    return fmt::format(fmt::runtime(format), name.back());
+    return fmt::format(fmt::runtime(format), name.back(), t);
   }
 
   void emit(UOp u) {
@@ -340,7 +340,7 @@ class CRenderer {
         names_[u] = name;
         return;
       }
-      case Op::SPECIAL: names_[u] = special(u.text()); return;
+      case Op::SPECIAL: names_[u] = special(u.text(), scalar_type(u.dtype())); return;
       case Op::RANGE: {
         const std::string i = fmt::format("i{}", next_++);
         put("for ({0} {1} = 0; {1} < {2}; {1}++) {{", scalar_type(u.dtype()), i,

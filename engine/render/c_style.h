@@ -24,7 +24,7 @@ struct CDialect {
   std::string_view i64, u64, f32;  // what ends a literal
   std::string_view nan, infinity;
   std::string_view local;                // before memory that a group shares
-  std::string_view core, group, thread;  // a place in the grid, by dimension; empty: none
+  std::string_view core, group, thread;  // a place in the grid: dimension, type; empty: none
   std::string_view barrier;              // empty: none
 };
 

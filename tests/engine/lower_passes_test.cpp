@@ -130,6 +130,31 @@ TEST(LowerPasses, DoWhatTheirNameSays) {
   }
 }
 
+// 32 bits on GPUs, unless a step of the index math needs more; 64 on processors.
+TEST(LowerPasses, IndicesAreAsWideAsTheyNeedToBe) {
+  struct Row {
+    const char* target;
+    int64_t rows;
+    DType expected;
+  };
+  const Row table[] = {{"emulator:sm_80", 1 << 10, DType::I32},
+                       {"emulator:sm_80", (int64_t{1} << 31) / 64, DType::I32},
+                       {"emulator:sm_80", (int64_t{1} << 31) / 64 + 1, DType::I64},
+                       {"cpu", 1 << 10, DType::I64}};
+  for (const Row& row : table) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const UOp sum = t.sum(input(0, {row.rows, 64}), {{1}, false}, false);
+    const UOp ast = make_kernels(make(Op::SINK, DType::Void, {sum})).kernels[0].ast;
+    const auto lowered = lower(ast, {}, target_of(row.target));
+    for (UOp u : std::get<LinearKernel>(lowered).list) {
+      if (u.op() != Op::RANGE) continue;
+      EXPECT_EQ(u.dtype(), row.expected) << row.rows;
+    }
+  }
+}
+
 TEST(LowerPasses, EndsOfTheListCloseOneLoopEach) {
   Arena arena;
   const Arena::Scope scope(arena);
