@@ -149,7 +149,7 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       if (!type) line.fail(fmt::format("unknown axis type '{}'", a.string("type", "")));
       const int64_t id = a.integer("id");
       if (id < 0 || id > (int64_t{1} << 40)) line.fail("range id out of bounds");
-      if (dtype != DType::WeakInt) line.fail("a RANGE is weakint");
+      if (!is_int(dtype)) line.fail("a RANGE is an integer");
       p.val = id << 8 | static_cast<int64_t>(*type);
       return p;
     }

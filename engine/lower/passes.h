@@ -55,8 +55,8 @@ std::vector<UOp> transpose_registers(std::vector<UOp> rows);
 /// addresses.
 UOp order_index_sums(UOp ast);
 
-/// 16: scalar accesses of neighbours become accesses of vectors of four or two, where their place is
-/// a multiple of that.
+/// 16: scalar accesses of neighbours become accesses of vectors of four or two, where their place
+/// is a multiple of that.
 UOp coalesce_accesses(UOp ast);
 
 /// 19: weak integers become `index_dtype`.

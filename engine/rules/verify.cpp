@@ -80,6 +80,7 @@ constexpr Check checks[] = {
     {"sink-closed",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return u.ranges().empty(); }, "every range ended"},
     {"end-ranges",      kernel | after_opts, 1, Op::END,    [](UOp u) { return u.nsrc() > 1 && (u.src(0).op() == Op::STORE || u.src(0).op() == Op::END || u.src(0).op() == Op::GROUP) && all_ranges(u, 1); }, "a store and ranges"},
     {"range-size",      kernel | after_opts, 1, Op::RANGE,  [](UOp u) { return u.nsrc() == 1 && u.src(0).is_const() && u.src(0).ival() > 0; }, "a constant positive end"},
+    {"range-dtype",     kernel,              1, Op::RANGE,  [](UOp u) { return u.dtype() == DType::WeakInt; }, "weakint: its width is chosen later"},
     {"tensor-reduce",   tensor,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1; }, "leading dims, no ranges"},
     {"kernel-reduce",   kernel,              1, Op::REDUCE, [](UOp u) { return u.reduce_dims() == 0 && u.nsrc() > 1 && all_ranges(u, 1); }, "ranges"},
     {"index-shape",     kernel | after_opts, 1, Op::INDEX,  [](UOp u) { return u.nsrc() == 2 && (is_memory(memory_of(u)) || is_lane(u)) && (is_int(u.src(1).dtype())); }, "memory and one integer index, or a lane"},

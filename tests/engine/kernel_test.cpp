@@ -280,6 +280,16 @@ TEST_P(Kernels, PrepareIsIdempotentAndTextReadsBack) {
     ASSERT_TRUE(std::holds_alternative<UOp>(back));
     EXPECT_EQ(print_uops(std::get<UOp>(back)), text);
     EXPECT_EQ(kernel_key(std::get<UOp>(back)), k.key);
+    // A list too, with as many nodes; their order is that of the graph.
+    for (const Target& target : {Target{}, *emulated_target("emulator:metal")}) {
+      const auto lowered =
+          lower(std::get<UOp>(back), heuristic(std::get<UOp>(back), target), target);
+      const std::string list = print_linear(std::get<LinearKernel>(lowered).list);
+      const auto again = parse_uops(list);
+      ASSERT_TRUE(std::holds_alternative<UOp>(again)) << std::get<ParseError>(again).message;
+      const std::string graph = print_uops(std::get<UOp>(again));
+      EXPECT_EQ(std::ranges::count(graph, '\n'), std::ranges::count(list, '\n'));
+    }
   }
 }
 

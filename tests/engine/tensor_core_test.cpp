@@ -256,6 +256,35 @@ TEST(TensorCores, AxesAndGridAreTold) {
   EXPECT_EQ(opts_text(kernel.opts), "TC:0:(0,0,1);LOCAL:0:2");
 }
 
+TEST(TensorCores, TextReadsBackAndMistakesAreRefused) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const UOp ast = product_kernel(DType::F16, DType::F32, {32, 32, 32});
+  const auto opts = std::get<Opts>(parse_opts("TC:0:(0,0,1)"));
+  const Target target = *emulated_target("emulator:sm_80");
+  const auto lowered = lower(ast, opts, target);
+  const std::string text = print_linear(std::get<LinearKernel>(lowered).list);
+  const auto error_of = [](const std::string& t) {
+    const auto parsed = parse_uops(t);
+    const auto* e = std::get_if<ParseError>(&parsed);
+    return e ? e->message : "";
+  };
+  EXPECT_EQ(error_of(text), "");
+  const auto with = [&](std::string_view from, std::string_view to) {
+    std::string t = text;
+    return t.replace(t.find(from), from.size(), to);
+  };
+  EXPECT_EQ(error_of(with("cuda 8x16x16 f16 f32", "cuda 9x9x9 f16 f32")),
+            "unknown tensor core 'cuda 9x9x9 f16 f32'");
+  EXPECT_EQ(error_of(with("cuda 8x16x16 f16 f32", "cuda 8x16x16 f16 f16")),
+            "cuda 8x16x16 f16 f16 gives f16");
+  // A kernel that comes from outside has no matrix products yet; a scheduled one may.
+  const auto schedule = apply_opts(ast, opts, target);
+  const UOp scheduled = std::get<KernelSchedule>(schedule).ast();
+  EXPECT_EQ(verify(scheduled, Stage::Scheduled), std::nullopt);
+  EXPECT_EQ(verify(scheduled, Stage::Kernel).value_or("").substr(0, 9), "kernel-op");
+}
+
 TEST(TensorCores, OneBitOfMantissaThatTf32DoesNotHaveIsLost) {
   Arena arena;
   const Arena::Scope scope(arena);

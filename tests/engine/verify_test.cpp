@@ -57,6 +57,7 @@ TEST(Verify, EachKindOfDamageIsNamed) {
       {with(s, "%9=SINK:void(%8)", "%9=GROUP:void(%8)"), "root"},
       {with(s, "%5=PARAM:f32(%1)[slot=1]", "%5=BUFFER:f32(%1)[slot=1,addrspace=reg]"), "kernel-op"},
       {with(s, "%9=SINK:void(%8)", "%9=SINK:void(%0)"), "sink-stores"},
+      {with(s, "%3=RANGE:weakint", "%3=RANGE:i64"), "range-dtype"},
   };
   for (const auto& [text, expected] : rows) EXPECT_THAT(failure(text), HasSubstr(expected)) << text;
 }
