@@ -11,11 +11,13 @@ bool expanded(UOp r) {
   return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
 }
 
-// What a matrix product of nothing else is added to, its unit adds.
-UOp added_to_product(UOp product, UOp sum) {
+// What a matrix product of nothing else is added to, its unit adds; steps that are written out it
+// takes one after another.
+UOp added_to_product(UOp product, UOp sum, const std::vector<UOp>& unrolled) {
   std::vector<UOp> src = product.srcs();
   CHECK(src[2].is_const(0));
   src[2] = sum;
+  src.insert(src.end(), unrolled.begin(), unrolled.end());
   return rebuild(product, src);
 }
 
@@ -42,11 +44,13 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
       else
         (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
     }
+    const Op op = u.reduce_op();
+    const bool product = op == Op::ADD && src[0].op() == Op::WMMA && src[0].src(2).is_const(0);
     if (loops.empty()) {
-      done.emplace(u, rebuild(u, src));
+      done.emplace(u,
+                   product ? added_to_product(src[0], src[0].src(2), unrolled) : rebuild(u, src));
       continue;
     }
-    const Op op = u.reduce_op();
     // One register for each value of the open expanded axes; the lane axis is innermost.
     std::vector<UOp> open, outer;
     for (const Node* n : u.ranges()) (expanded(UOp(n)) ? open : outer).push_back(UOp(n));
@@ -73,11 +77,11 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     std::vector<UOp> deps{init};
     deps.insert(deps.end(), loops.begin(), loops.end());
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});
-    const UOp step = unrolled.empty() ? src[0] : reduce(op, src[0], unrolled, 0);
+    const UOp step = unrolled.empty() || product ? src[0] : reduce(op, src[0], unrolled, 0);
     const UOp so_far = make(Op::LOAD, acc.dtype(), {place});
-    const UOp update = make(
-        Op::STORE, DType::Void,
-        {place, step.op() == Op::WMMA ? added_to_product(step, so_far) : alu(op, {so_far, step})});
+    const UOp update =
+        make(Op::STORE, DType::Void,
+             {place, product ? added_to_product(step, so_far, unrolled) : alu(op, {so_far, step})});
     std::vector<UOp> end{update};
     end.insert(end.end(), loops.begin(), loops.end());
     const UOp total =

@@ -275,6 +275,11 @@ class Expander {
     for (size_t a : axes) at = at * axes_[a].values.size() + digits[a];
     return at;
   }
+  // Sets the digits of `axes` to combination c of them.
+  void at_combination(std::span<const size_t> axes, size_t c, std::vector<size_t>& digits) const {
+    for (size_t k = axes.size(); k-- > 0; c /= axes_[axes[k]].values.size())
+      digits[axes[k]] = c % axes_[axes[k]].values.size();
+  }
   // A matrix product: an operand's elements side by side, one node for all elements of the result.
   void product(UOp u) {
     const MatrixShape& shape = *tensor_core(u.text())->shape;
@@ -286,8 +291,12 @@ class Expander {
         bits[i].push_back(axis_of_.at(u.src(first + static_cast<size_t>(b.i))));
       }
     const UOp operands[] = {u.src(0), u.src(1), u.src(2)};
-    std::vector<size_t> free = axes_of(operands);
-    for (size_t i = 3; i < u.nsrc(); i++) std::erase(free, axis_of_.at(u.src(i)));
+    std::vector<size_t> free = axes_of(operands), steps;  // steps of a sum, taken in turn
+    for (size_t i = 3; i < u.nsrc(); i++) {
+      std::erase(free, axis_of_.at(u.src(i)));
+      if (i >= 3 + registers + static_cast<size_t>(shape.steps()))
+        steps.push_back(axis_of_.at(u.src(i)));
+    }
     Pieces p{free, {}};
     p.axes.insert(p.axes.end(), bits[2].begin(), bits[2].end());
     std::ranges::sort(p.axes);
@@ -298,21 +307,22 @@ class Expander {
     };
     const size_t n = combinations(free);
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
-      size_t rest = c;
-      for (size_t k = free.size(); k-- > 0; rest /= axes_[free[k]].values.size())
-        digits[free[k]] = rest % axes_[free[k]].values.size();
-      std::vector<UOp> src;
-      for (int i = 0; i < 3; i++) {
-        std::vector<UOp> held;
-        for (size_t e = 0; e < size_t{1} << bits[i].size(); e++) {
-          element(i, e);
-          const Pieces& of = pieces_.at(operands[i]);
-          held.push_back(of.at[place(of.axes, digits)]);
+      at_combination(free, c, digits);
+      const auto held = [&](int operand) {
+        std::vector<UOp> out;
+        const Pieces& of = pieces_.at(operands[operand]);
+        for (size_t e = 0; e < size_t{1} << bits[operand].size(); e++) {
+          element(operand, e);
+          out.push_back(of.at[place(of.axes, digits)]);
         }
-        element(i, 0);
-        src.push_back(stack(held));
+        element(operand, 0);
+        return stack(out);
+      };
+      UOp all = held(2);
+      for (size_t step = 0; step < combinations(steps); step++) {
+        at_combination(steps, step, digits);
+        all = make(Op::WMMA, u.dtype(), {held(0), held(1), all}, 0, u.node()->ext);
       }
-      const UOp all = make(Op::WMMA, u.dtype(), src, 0, u.node()->ext);
       for (size_t e = 0; e < size_t{1} << bits[2].size(); e++) {
         element(2, e);
         p.at[place(p.axes, digits)] =

@@ -256,6 +256,28 @@ TEST(TensorCores, AxesAndGridAreTold) {
   EXPECT_EQ(opts_text(kernel.opts), "TC:0:(0,0,1);LOCAL:0:2");
 }
 
+// Also over steps that are written out: nothing is left for the threads to add.
+TEST(TensorCores, AddWhatTheyMultiply) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const Target target = *emulated_target("emulator:sm_80");
+  const UOp ast = product_kernel(DType::F16, DType::F32, {16, 8, 64});
+  const std::pair<const char*, int> rows[] = {
+      {"TC:0:(0,0,1)", 1}, {"TC:0:(0,0,1);UNROLL:0:2", 2}, {"TC:0:(0,0,1);UNROLL:0:4", 4}};
+  for (const auto& [opts, products] : rows) {
+    const auto lowered = lower(ast, std::get<Opts>(parse_opts(opts)), target);
+    int sums = 0, found = 0;
+    for (UOp u : std::get<LinearKernel>(lowered).list) {
+      sums += u.op() == Op::ADD && u.dtype() == DType::F32;
+      found += u.op() == Op::WMMA;
+    }
+    EXPECT_EQ(sums, 0) << opts;
+    EXPECT_EQ(found, products) << opts;
+    const TensorCore& core = *tensor_core("cuda 8x16x16 f16 f32");
+    EXPECT_EQ(run_product(core, target, {16, 8, 64}, std::string(opts).substr(12), 1), "") << opts;
+  }
+}
+
 TEST(TensorCores, TextReadsBackAndMistakesAreRefused) {
   Arena arena;
   const Arena::Scope scope(arena);
