@@ -71,8 +71,8 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const 
   for (int64_t v = 1; v <= limits.tile_vectors; v++) {
     const int64_t width = std::min(lanes_for(columns, lanes), v * lanes);
     const int64_t vectors = blocks(width, lanes);
-    const int64_t most =
-        std::min<int64_t>(limits.tile_rows, (target.vector_registers - vectors - 1) / vectors);
+    const int64_t most = std::min<int64_t>(width < lanes ? limits.narrow_rows : limits.tile_rows,
+                                           (target.vector_registers - vectors - 1) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
       const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
       const double masks = masked && columns % width != 0 ? static_cast<double>(vectors) : 0;

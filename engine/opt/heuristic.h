@@ -12,7 +12,8 @@ namespace beamline {
 /// latter), and `schedules` of tests/bench for the rest.
 struct HeuristicLimits {
   int tile_vectors = 4;     // most vectors along the lane axis of a register tile
-  int tile_rows = 14;       // most rows of it: more are too many streams
+  int tile_rows = 16;       // most rows of it: more are too many streams
+  int narrow_rows = 14;     // the same where the columns do not fill a vector
   int64_t few_blocks = 4;   // blocks of columns up to which rows may become the lanes
   int64_t scattered = 8;    // columns of such a tile
   int64_t beside = 7;       // vectors of it along a second axis, where the lane axis has only one

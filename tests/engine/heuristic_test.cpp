@@ -43,6 +43,8 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
       {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1"},
       {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16;UNROLL:0:4"},
+      {"two columns",       [](TensorOps& t) { return product(t, {1024, 512}, {512, 2}); },            "UPCAST:1:2;UPCAST:0:14;UNROLL:0:4"},
       {"one column",        [](TensorOps& t) { return product(t, {4096, 4096}, {4096, 1}); },          "UNROLL:0:32;UPCAST:0:4"},
       {"across, narrow",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 32}, true); },   "UPCAST:0:48;UPCAST:1:8;UNROLL:0:4;PACK:1:1"},
       {"across, wide",      [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}, true); }, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1;PACK:1:2"},
