@@ -89,12 +89,18 @@ class Rangeifier {
     src.insert(src.end(), index.begin(), index.end());
     return make(Op::STAGE, value.dtype(), src);
   }
-  static UOp read_leaf(UOp leaf, const IndexTuple& at) {
+  UOp read_leaf(UOp leaf, const IndexTuple& at) {
     if (leaf.op() == Op::CONST || leaf.addrspace() == AddrSpace::Alu) return leaf;
     // In kernels memory has one dimension.
-    const int64_t n[] = {leaf.numel()};
-    return make(Op::INDEX, leaf.dtype(),
-                {param(leaf.param(), leaf.dtype(), n), flat_index(at, leaf.shape())});
+    UOp flat;
+    if (const UOp* known = flat_.find(leaf.node())) {
+      flat = *known;
+    } else {
+      const int64_t n[] = {leaf.numel()};
+      flat = param(leaf.param(), leaf.dtype(), n);
+      flat_.emplace(leaf, flat);
+    }
+    return make(Op::INDEX, leaf.dtype(), {flat, flat_index(at, leaf.shape())});
   }
 
   // Decides where x is read from what its consumers asked, then asks its operands.
@@ -268,6 +274,7 @@ class Rangeifier {
   int64_t next_id_ = 0;
   NodeMap<size_t> place_;  // of a node in order_ and states_
   std::vector<State> states_;
+  NodeMap<UOp> flat_;  // buffers with one dimension
 };
 
 std::string name_of(UOp kernel) {

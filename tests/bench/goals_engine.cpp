@@ -223,7 +223,7 @@ Measured chain_kernels(const Settings&) {
       };
     };
     double small = 1e18, large = 1e18;
-    for (int i = 0; i < rounds / 2; i++) {  // in turn, so that a load of the machine hits both
+    for (int i = 0; i < rounds; i++) {  // in turn, so that a load of the machine hits both
       small = std::min(small, kernels_ms(timer, chain(1250), 2, kernels));
       large = std::min(large, kernels_ms(timer, chain(5000), 1, kernels));
     }
