@@ -81,6 +81,7 @@ TEST(RandomPrograms, AgreeThroughInterpreterAndMachineCode) {
       count, median, lengths.front(), lengths.back(), run.kernels, run.unproved);
   fmt::print("input dims: {} odd, {} of one, {} of zero\n", odd, ones, empty);
   for (const std::string& op : language()) fmt::print("  {} {}\n", uses[op], op);
+  EXPECT_EQ(run.unproved, 0U) << "accesses whose bounds vmin and vmax do not prove";
   if (count < programs) return;
   EXPECT_GE(median, median_ops);
   EXPECT_GT(odd, count);

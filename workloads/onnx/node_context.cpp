@@ -259,9 +259,9 @@ Dims NodeContext::broadcast(const Dims& a, const Dims& b) {
 }
 
 void NodeContext::bound_input(const ValueRef& v, const Dim& n) {
-  if (v->input < 0) return;
+  if (v->input < 0 || n.is(0)) return;
   InputLine& line = program_.inputs[static_cast<size_t>(v->input)];
-  if (!line.constant && line.dist.empty()) line.dist = fmt::format("int 0..{} - 1", n.text());
+  if (!line.constant && line.dist.empty()) line.dist = "int 0.." + (n - Dim(1)).text();
 }
 
 }  // namespace beamline::onnx
