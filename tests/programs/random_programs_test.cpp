@@ -15,6 +15,7 @@
 #include "engine/ir/print.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/rangeify.h"
+#include "engine/rules/verify.h"
 #include "tests/programs/generator.h"
 #include "tests/programs/machine.h"
 #include "tests/programs/settings.h"
@@ -147,6 +148,7 @@ std::vector<std::string> kernel_keys(const Program& p) {
   for (const KernelAst& k : g.kernels) {
     keys.push_back(k.key);
     const Prepared again = prepare(k.ast);
+    EXPECT_EQ(verify(k.ast, Stage::Kernel, 2), std::nullopt) << p.header() << p.text();
     EXPECT_EQ(kernel_key(again.ast), k.key) << "prepared twice\n" << p.header() << p.text();
   }
   std::ranges::sort(keys);
