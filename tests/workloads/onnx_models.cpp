@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace beamline::test {
 namespace {
@@ -27,7 +28,18 @@ void fill(onnx::TensorProto& t, const onnx::ValueInfoProto& input) {
   }
 }
 
+// The files of this process; they go when it ends.
+struct Files {
+  std::set<std::string> paths;
+  ~Files() {
+    std::error_code ignored;
+    for (const std::string& p : paths) std::filesystem::remove(p, ignored);
+  }
+};
+
 void write(const onnx::ModelProto& m, const std::string& path) {
+  static Files files;
+  files.paths.insert(path);
   std::ofstream out(path, std::ios::binary);
   if (!m.SerializeToOstream(&out)) std::abort();
 }
