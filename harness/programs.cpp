@@ -11,6 +11,7 @@
 #include "engine/base/sha256.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/estimates.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/rangeify.h"
@@ -63,6 +64,10 @@ ProgramKernel describe(UOp ast, const std::string& name, std::vector<int> slots,
     if (k.shape.empty()) k.shape = b.shape;
   }
   k.dtypes = dtypes_text(k, buffers);
+  if (Provenance* table = Provenance::current()) {
+    k.origins = table->origins(ast);
+    for (UOp u : toposort(ast)) k.node_origins.push_back(table->origin(u));
+  }
   return k;
 }
 
@@ -89,6 +94,8 @@ KernelProgram lower_instance(workloads::Instance instance, LoweringCache& cache,
                              std::vector<workloads::WorkloadError>& errors) {
   Arena arena;
   Arena::Scope scope(arena);
+  Provenance provenance;
+  const Provenance::Scope tracing(&provenance);
   KernelProgram program;
   auto built = workloads::build(instance);
   if (auto* e = std::get_if<std::vector<workloads::WorkloadError>>(&built)) {
@@ -98,8 +105,13 @@ KernelProgram lower_instance(workloads::Instance instance, LoweringCache& cache,
   const UOp sink = std::get<workloads::TensorGraph>(built).sink;
   const std::string hash = tensor_graph_hash(sink) + (instance.relaxed ? " relaxed" : "");
   const LoweringCache::Lowered* lowered = cache.find(hash);
-  if (!lowered) lowered = &cache.add(hash, lower_graph(sink, instance.relaxed));
+  const bool found = lowered != nullptr;
+  if (!found) lowered = &cache.add(hash, lower_graph(sink, instance.relaxed));
   program.buffers = lowered->buffers, program.kernels = lowered->kernels;
+  if (const std::string from = instance.file + ":" + instance.workload; !found)
+    cache.origins_of(hash) = from;
+  else if (cache.origins_of(hash) != from)  // the same graph, from other lines
+    for (ProgramKernel& k : program.kernels) k.origins.clear(), k.node_origins.clear();
   program.outputs = lowered->outputs, program.arena_bytes = lowered->arena_bytes;
   program.instance = std::move(instance);
   return program;

@@ -29,6 +29,10 @@ struct ProgramKernel {
   double rtol = 0;              // tolerance of the kernel; architecture "Tolerance of a kernel"
   std::vector<int> buffers;     // by slot: index into KernelProgram::buffers
   std::vector<bool> written;    // by slot
+  // Lines of the workload's file that it computes, and what they do, in order: "12 softmax".
+  std::vector<std::string> origins;
+  std::vector<std::string>
+      node_origins;  // one of these, or none, by line of `ast` (after the first)
 };
 
 struct KernelProgram {
@@ -56,11 +60,14 @@ class LoweringCache {
   };
   const Lowered* find(const std::string& hash);  // null: not there
   const Lowered& add(const std::string& hash, Lowered lowered);
+  /// The workload whose lines the kernels' origins name.
+  std::string& origins_of(const std::string& hash) { return origins_of_[hash]; }
   size_t hits() const { return hits_; }
   size_t size() const { return by_hash_.size(); }
 
  private:
   std::map<std::string, Lowered> by_hash_;
+  std::map<std::string, std::string> origins_of_;
   size_t hits_ = 0;
 };
 

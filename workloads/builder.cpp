@@ -7,6 +7,7 @@
 
 #include "engine/ir/arena.h"
 #include "engine/ir/derive.h"
+#include "engine/ir/provenance.h"
 #include "workloads/dist.h"
 #include "workloads/value_internal.h"
 
@@ -32,6 +33,7 @@ class Builder {
       values_.resize(in_.program->exprs.size());
       for (int i = s.first; i <= s.last; i++) {
         const Expr& e = in_.program->exprs[static_cast<size_t>(i)];
+        const Provenance::At here(Provenance::current() ? origin_of(e) : "");
         Value v = evaluate(e);
         v.at = e.at;
         values_[static_cast<size_t>(i)] = std::move(v);
@@ -46,6 +48,16 @@ class Builder {
   }
 
  private:
+  // "12 softmax": the line and what is done there; empty for what computes nothing.
+  static std::string origin_of(const Expr& e) {
+    switch (e.kind) {
+      case ExprKind::Call: return fmt::format("{} {}", e.at.line, e.text);
+      case ExprKind::Unary:
+      case ExprKind::Binary: return fmt::format("{} {}", e.at.line, operator_text(e.op));
+      case ExprKind::Subscript: return fmt::format("{} []", e.at.line);
+      default: return "";
+    }
+  }
   const Value& at(int node) const { return values_[static_cast<size_t>(node)]; }
   static Value number(Number n) {
     Value v;

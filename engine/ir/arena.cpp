@@ -8,6 +8,7 @@
 
 #include "engine/ir/derive.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 
 namespace beamline {
 namespace {
@@ -45,7 +46,7 @@ uint64_t local_hash(Op op, DType t, int64_t val, const Extra* ext) {
   if (op == Op::RANGE)
     h = mix(mix(h, static_cast<uint64_t>(val >> 8)),
             hash_text(axis_type_name(static_cast<AxisType>(val & 255))));
-  else if (op == Op::REDUCE)
+  else if (op == Op::REDUCE || op == Op::ALLREDUCE)
     h = mix(mix(h, static_cast<uint64_t>(val >> 8)), op_hashes[static_cast<size_t>(val & 255)]);
   else
     h = mix(h, static_cast<uint64_t>(val));
@@ -55,7 +56,8 @@ uint64_t local_hash(Op op, DType t, int64_t val, const Extra* ext) {
 // Where the table keeps a node: of the operands' addresses, so that a look-up need not read them.
 // Nothing but the place in the table depends on it. Products of odd constants add up, which a
 // processor does side by side, and one more product mixes their sum.
-[[gnu::always_inline]] inline uint64_t key_of(Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+[[gnu::always_inline]] inline uint64_t key_of(Op op, DType t, std::span<const UOp> src, int64_t val,
+                                              const Extra* ext) {
   const auto word = [](UOp u) { return reinterpret_cast<uintptr_t>(u.node()); };
   uint64_t h = (static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(t)) * 0x9e3779b97f4a7c15ull;
   h += static_cast<uint64_t>(val) * 0xc2b2ae3d27d4eb4full;
@@ -69,7 +71,8 @@ uint64_t local_hash(Op op, DType t, int64_t val, const Extra* ext) {
   return static_cast<uint64_t>(wide) ^ static_cast<uint64_t>(wide >> 64);
 }
 
-[[gnu::always_inline]] inline bool same(const Node* n, Op op, DType t, std::span<const UOp> src, int64_t val, const Extra* ext) {
+[[gnu::always_inline]] inline bool same(const Node* n, Op op, DType t, std::span<const UOp> src,
+                                        int64_t val, const Extra* ext) {
   if (n->op != op || n->dtype != t || n->nsrc != src.size() || n->val != val || n->ext != ext)
     return false;
   for (size_t i = 0; i < src.size(); i++)
@@ -173,6 +176,7 @@ UOp Arena::create(uint64_t key, Op op, DType dtype, std::span<const UOp> src, in
   }
   put(n, key);
   count_++;
+  if (Provenance* p = Provenance::current()) p->created(n);
   return UOp(n);
 }
 

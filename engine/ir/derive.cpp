@@ -185,7 +185,8 @@ int64_t product(std::span<const int64_t> s) {
   return std::ranges::find(s, 0) == s.end() ? p : 0;
 }
 
-void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, const Extra* ext) {
+void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int64_t val,
+                  const Extra* ext) {
   const auto fail = [&](std::string what) { d.error = fmt::format("{}: {}", op_name(op), what); };
   const auto need = [&](size_t n) {
     if (src.size() < n) fail(fmt::format("needs {} operands, has {}", n, src.size()));
@@ -321,7 +322,67 @@ void derive_shape(Derived& d, Op op, std::span<const UOp> src, int64_t val, cons
       d.shape.assign(base.begin() + static_cast<std::ptrdiff_t>(n), base.end());
       return;
     }
-    default: d.shaped = false; return;
+    case Op::REWRITE_ERROR:
+    case Op::FUNCTION:  // its value is its body's; operands after that are the arguments
+    case Op::MSELECT:   // one of the copies of a value
+      if (!need(1)) return;
+      if (op == Op::MSELECT && val < 0) return fail("selects no device");
+      d.shaped = src[0].has_shape();
+      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      return;
+    case Op::GETTUPLE: {
+      if (!need(1)) return;
+      UOp tuple = src[0];
+      while (tuple.op() == Op::FUNCTION || tuple.op() == Op::AFTER) tuple = tuple.src(0);
+      if (tuple.op() != Op::TUPLE) return fail(fmt::format("of {}, no TUPLE", op_name(tuple.op())));
+      if (val < 0 || val >= static_cast<int64_t>(tuple.nsrc()))
+        return fail(fmt::format("element {} of {}", val, tuple.nsrc()));
+      const UOp element = tuple.src(static_cast<size_t>(val));
+      if (element.dtype() != dtype)
+        return fail(fmt::format("element {} is {}", val, dtype_name(element.dtype())));
+      d.shaped = element.has_shape();
+      if (!element.shape().empty()) d.shared_shape = element.node();
+      return;
+    }
+    case Op::MSTACK:  // one value, a copy on every device
+      if (!need(1)) return;
+      for (UOp s : src)
+        if (!s.has_shape() || !std::ranges::equal(s.shape(), src[0].shape()))
+          return fail("copies differ in shape");
+      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      return;
+    case Op::ALLREDUCE:
+      if (!need(1)) return;
+      if (!ops::reduce.has(static_cast<Op>(val & 255))) return fail("not a reduce op");
+      if (!src[0].has_shape()) return fail("an operand without a value");
+      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      return;
+    case Op::UNSHARD: {  // the parts of all devices, side by side along an axis
+      if (!need(1)) return;
+      const auto* args = ext ? std::get_if<Ints>(ext) : nullptr;
+      if (!args || args->size() != 2) return fail("needs an axis and a number of devices");
+      const int64_t axis = (*args)[0], devices = (*args)[1];
+      if (axis < 0 || axis >= static_cast<int64_t>(src[0].shape().size()))
+        return fail("axis out of range");
+      if (devices < 1) return fail("needs a device");
+      d.shape.assign(src[0].shape().begin(), src[0].shape().end());
+      if (__builtin_mul_overflow(d.shape[static_cast<size_t>(axis)], devices,
+                                 &d.shape[static_cast<size_t>(axis)]))
+        return fail("too many elements");
+      return;
+    }
+    case Op::CUSTOM:  // a statement and a scalar expression of the target's language
+    case Op::CUSTOMI:
+    case Op::CUSTOM_FUNCTION:
+    case Op::SOURCE:
+    case Op::BINARY:
+    case Op::INS:
+      if (!ext || !std::holds_alternative<std::string>(*ext)) return fail("has no text");
+      d.shaped = op == Op::CUSTOMI;
+      return;
+    case Op::CALL:
+    case Op::PROGRAM: d.shaped = false, need(1); return;
+    default: d.shaped = false; return;  // TUPLE
   }
 }
 
@@ -362,7 +423,7 @@ void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
 
 Derived derive(Op op, DType dtype, std::span<const UOp> src, int64_t val, const Extra* ext) {
   Derived d;
-  derive_shape(d, op, src, val, ext);
+  derive_shape(d, op, dtype, src, val, ext);
   if (d.error.empty() && product(d.shape) < 0)
     d.error = fmt::format("{}: no shape: ({})", op_name(op), fmt::join(d.shape, ","));
   if (!d.error.empty()) return d;

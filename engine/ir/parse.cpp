@@ -177,11 +177,25 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
       p.ext = intern(std::move(arg));
       return p;
     }
+    case Op::ALLREDUCE: {
+      allow({"op"});
+      const auto r = op_from_name(a.string("op", ""));
+      if (!r) line.fail("ALLREDUCE needs op=ADD|MUL|MAX");
+      p.val = static_cast<int64_t>(*r);
+      return p;
+    }
+    case Op::GETTUPLE:
+    case Op::MSELECT:
+      allow({"index"});
+      p.val = a.integer("index");
+      return p;
+    case Op::UNSHARD:
     case Op::PERMUTE:
     case Op::FLIP: {
       allow({"axes"});
       Ints axes;
-      Line list(a.string("axes", ""), 0);
+      const std::string text = a.string("axes", "");
+      Line list(text, 0);
       while (!list.done()) {
         axes.push_back(Args{{{"v", std::string(list.until(","))}}, line}.integer("v"));
         list.take(',');
@@ -205,6 +219,10 @@ Parts read_parts(const Line& line, Op op, DType dtype, const Args& a, size_t nsr
     case Op::SPECIAL:
     case Op::CUSTOM:
     case Op::CUSTOMI:
+    case Op::CUSTOM_FUNCTION:
+    case Op::SOURCE:
+    case Op::BINARY:
+    case Op::INS:
       allow({"name"});
       p.ext = intern(a.string("name", ""));
       return p;
@@ -229,6 +247,13 @@ void check_dtype(const Line& line, Op op, DType dtype, std::span<const UOp> src)
   if ((op == Op::LOAD || op == Op::REDUCE || op == Op::INDEX || op == Op::AFTER) &&
       src[0].dtype() != dtype)
     line.fail(fmt::format("{} of {} is not {}", op_name(op), dtype_name(src[0].dtype()),
+                          dtype_name(dtype)));
+  constexpr OpSet structural = Op::FUNCTION | Op::CALL | Op::TUPLE | Op::GETADDR | Op::PROGRAM |
+                               Op::SOURCE | Op::BINARY | Op::INS | Op::COPY | Op::MSELECT |
+                               Op::MSTACK | Op::ALLREDUCE | Op::UNSHARD | Op::REWRITE_ERROR |
+                               Op::CONTIGUOUS_BACKWARD;
+  if (const DType want = derive_dtype(op, src, dtype); structural.has(op) && want != dtype)
+    line.fail(fmt::format("{} of these operands is {}, not {}", op_name(op), dtype_name(want),
                           dtype_name(dtype)));
   if (ops::control.has(op) && dtype != DType::Void)
     line.fail(fmt::format("{} is void", op_name(op)));

@@ -51,6 +51,9 @@ std::string arg_text(UOp u, bool for_key) {
       a.push_back(fmt::format("op={}", op_name(u.reduce_op())));
       if (u.reduce_dims()) a.push_back(fmt::format("n={}", u.reduce_dims()));
       break;
+    case Op::ALLREDUCE: a.push_back(fmt::format("op={}", op_name(u.reduce_op()))); break;
+    case Op::GETTUPLE:
+    case Op::MSELECT: a.push_back(fmt::format("index={}", u.node()->val)); break;
     default: break;
   }
   if (!u.node()->ext) return fmt::format("{}", fmt::join(a, ","));

@@ -10,6 +10,7 @@
 #include "engine/ir/derive.h"
 #include "engine/ir/node_map.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 
 namespace beamline {
 namespace {
@@ -105,6 +106,21 @@ DType derive_dtype(Op op, std::span<const UOp> src, DType fallback) {
     case Op::NEG:
     case Op::TRUNC: return src[0].dtype();
     case Op::WHERE: return join(src[1].dtype(), src[2].dtype());
+    case Op::ALLREDUCE:
+    case Op::COPY:
+    case Op::MSELECT:
+    case Op::MSTACK:
+    case Op::UNSHARD:
+    case Op::FUNCTION:
+    case Op::REWRITE_ERROR:
+    case Op::CONTIGUOUS_BACKWARD: return src.empty() ? fallback : src[0].dtype();
+    case Op::GETADDR: return DType::U64;
+    case Op::CALL:
+    case Op::TUPLE:
+    case Op::PROGRAM:
+    case Op::SOURCE:
+    case Op::BINARY:
+    case Op::INS: return DType::Void;
     case Op::STACK:
       for (UOp s : src) t = join(t, s.dtype());
       return src.empty() ? fallback : t;
@@ -118,6 +134,7 @@ DType derive_dtype(Op op, std::span<const UOp> src, DType fallback) {
 }
 
 UOp rebuild(UOp u, std::span<const UOp> src) {
+  const Provenance::Of from(u);
   bool changed = false;
   for (size_t i = 0; i < src.size() && i < u.nsrc(); i++)
     changed |= src[i].dtype() != u.src(i).dtype();
@@ -228,7 +245,7 @@ int compare_structure(UOp a, UOp b) {
         if (a.fval() < b.fval()) return -1;
         if (a.fval() > b.fval()) return 1;
       }
-      if (x->op == Op::REDUCE && a.reduce_op() != b.reduce_op())
+      if ((x->op == Op::REDUCE || x->op == Op::ALLREDUCE) && a.reduce_op() != b.reduce_op())
         return op_name(a.reduce_op()).compare(op_name(b.reduce_op()));
       return x->val < y->val ? -1 : 1;
     }

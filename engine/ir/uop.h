@@ -69,7 +69,8 @@ struct InternedExtra : Extra {
   uint64_t hash;     // of the text
 };
 
-/// What interning compares comes last, next to the operands: a look-up touches one line of the cache.
+/// What interning compares comes last, next to the operands: a look-up touches one line of the
+/// cache.
 struct Node {
   const int64_t* shape;
   const Node* const* ranges;  // open RANGE nodes, by id
@@ -85,8 +86,8 @@ struct Node {
   Op op;
   DType dtype;
   OpSet src_ops;
-  int64_t
-      val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and n
+  int64_t val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and
+                // n; ALLREDUCE: op; GETTUPLE, MSELECT: index
   const Extra* ext;
   const Node* src[];  // trailing operands
 };
@@ -123,7 +124,7 @@ class UOp {
   double number() const { return is_float(n_->dtype) ? fval() : static_cast<double>(ival()); }
   int64_t range_id() const { return n_->val >> 8; }  // RANGE
   AxisType axis_type() const { return static_cast<AxisType>(n_->val & 255); }
-  Op reduce_op() const { return static_cast<Op>(n_->val & 255); }  // REDUCE
+  Op reduce_op() const { return static_cast<Op>(n_->val & 255); }  // REDUCE, ALLREDUCE
   size_t reduce_dims() const { return static_cast<size_t>(n_->val >> 8); }
   const ParamArg& param() const { return std::get<ParamArg>(*n_->ext); }
   const Ints& ints() const { return std::get<Ints>(*n_->ext); }

@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
 
 namespace beamline {
@@ -30,6 +31,7 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
   for (UOp u : order)
     if (u.op() == Op::BUFFER) next_slot = std::max(next_slot, u.param().slot + 1);
   for (UOp u : order) {
+    const Provenance::Of from(u);
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     if (u.op() != Op::REDUCE) {

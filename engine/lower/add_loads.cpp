@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
 #include "engine/opt/schedule.h"
 
@@ -11,6 +12,7 @@ UOp widen_floats(UOp ast) {
   NodeMap<UOp> done;
   const auto wide = [](DType t) { return is_float(t) ? DType::F64 : t; };
   for (UOp u : toposort(ast)) {
+    const Provenance::Of from(u);
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     UOp v;
@@ -73,6 +75,7 @@ UOp add_loads(UOp ast) {
     return std::pair(make(Op::INDEX, index.dtype(), {value.at(index.src(0)), value.at(at)}), gate);
   };
   for (UOp u : toposort(ast)) {
+    const Provenance::Of from(u);
     if (u.op() == Op::INDEX) {
       const auto [at, gate] = split(u);
       value.emplace(u, gate ? make(Op::LOAD, u.dtype(), {at, const_like(u, 0), gate})

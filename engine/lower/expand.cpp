@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/ir/tensor_core.h"
 #include "engine/lower/passes.h"
 #include "engine/opt/schedule.h"
@@ -45,6 +46,7 @@ class Expander {
   std::optional<UOp> run() {
     for (UOp u : order_) {
       if (total_ > max_pieces_) return std::nullopt;
+      const Provenance::Of from(u);
       if (const auto a = axis_of_.find(u); a != axis_of_.end()) {
         keep(u, {{a->second}, axes_[a->second].values});
         continue;

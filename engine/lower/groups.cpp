@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
 #include "engine/rewrite/rewriter.h"
 
@@ -75,6 +76,7 @@ UOp reduce_across_groups(UOp ast) {
   }
   NodeMap<UOp> done;
   for (UOp u : order) {
+    const Provenance::Of from(u);
     std::vector<UOp> src;
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     done.emplace(u, u.op() == Op::REDUCE ? group_reduce(u, src)

@@ -3,6 +3,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
 
 namespace beamline {
@@ -81,6 +82,7 @@ UOp lower_index_dtypes(UOp ast, DType index_dtype) {
   NodeMap<UOp> done;
   std::vector<UOp> src;
   for (UOp u : toposort(ast)) {
+    const Provenance::Of from(u);
     src.clear();
     for (size_t i = 0; i < u.nsrc(); i++) src.push_back(done.at(u.src(i)));
     commit_literals(u, src);

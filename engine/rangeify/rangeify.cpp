@@ -10,6 +10,7 @@
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 #include "engine/rangeify/collapse.h"
 #include "engine/rangeify/memory_plan.h"
 #include "engine/rangeify/movement.h"
@@ -241,6 +242,7 @@ class Rangeifier {
   }
 
   void build(UOp x) {
+    const Provenance::Of from(x);
     UOp v;
     State& own = state(x);
     const IndexTuple& at = own.in[0];
@@ -376,6 +378,7 @@ KernelGraph make_kernels(UOp sink, Math math) {
       buffer_of.emplace(u, id);
       flat_param.emplace(u, param_for(u, id));
       if (u.numel() == 0) continue;  // nothing to compute
+      const Provenance::Of from(u.src(0));
       const UOp at = make(Op::INDEX, u.dtype(), {flat_param.at(u), flat_index({index, {}}, shape)});
       UOp body = make(Op::STORE, DType::Void, {at, local.at(u.src(0))});
       if (!ranges.empty()) {
@@ -401,6 +404,7 @@ KernelGraph make_kernels(UOp sink, Math math) {
       continue;
     }
     if (u.op() == Op::SINK) continue;
+    const Provenance::Of from(u);
     std::vector<UOp> src;
     bool changed = false;
     for (size_t i = 0; i < u.nsrc(); i++) {

@@ -4,6 +4,7 @@
 
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 #include "engine/render/c_style.h"
 #include "engine/render/llvm.h"
 
@@ -19,6 +20,11 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   const UOp ast = std::get<UOp>(parsed);
   if (const auto error = verify(ast, Stage::Kernel))
     return Refusal{"compile_error", "kernel text: " + *error};
+  Provenance provenance;
+  const Provenance::Scope tracing(request.origins.empty() ? nullptr : &provenance);
+  const std::vector<UOp> nodes = toposort(ast);  // the order of the text
+  for (size_t i = 0; i < std::min(nodes.size(), request.origins.size()); i++)
+    provenance.set(nodes[i], request.origins[i]);
   const auto opts = parse_opts(request.opts_text);
   if (const auto* e = std::get_if<OptError>(&opts))
     return Refusal{"rejected", fmt::format("opts, character {}: {}", e->position, e->message)};

@@ -16,6 +16,8 @@ struct RenderRequest {
   Target target;
   bool reference =
       false;  // expected outputs: floats widened to f64, written buffers of floats are f64
+  std::vector<std::string>
+      origins{};  // by node of the text: the source gets comments where it changes
 };
 
 struct RenderedArg {

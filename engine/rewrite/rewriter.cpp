@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/rewrite/trace.h"
 
 namespace beamline {
@@ -66,6 +67,7 @@ class Rewriter {
   }
   UOp apply(UOp u, uint32_t origin) {
     const Rule* fired = nullptr;
+    const Provenance::Of from(u);
     const UOp r = rules_.rewrite(u, ctx_, trace_, &fired);
     if (r) {
       last_[applied_++ % last_.size()] = fired;

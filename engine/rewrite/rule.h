@@ -184,7 +184,8 @@ class MatcherBase {
   UOp traced(UOp u, void* ctx, Trace& trace, const Rule** fired) const;
 
   std::vector<const Rule*> all_;
-  // Per op and kind of type what early reject looks at, densely; the rule itself only when it passes.
+  // Per op and kind of type what early reject looks at, densely; the rule itself only when it
+  // passes.
   struct Entry {
     OpSet need;
     const Rule* rule;

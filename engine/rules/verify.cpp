@@ -24,6 +24,8 @@ constexpr OpSet scheduled_ops = kernel_ops | Op::WMMA;
 constexpr OpSet lowered_ops = scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
                               Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
+constexpr OpSet multi_device = Op::UNSHARD | Op::ALLREDUCE | Op::COPY | Op::MSELECT | Op::MSTACK;
+
 bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER; }
 // INDEX(vector, constant): one lane of a value.
 bool is_lane(UOp u) {
@@ -67,6 +69,7 @@ struct Check {
 // clang-format off
 constexpr Check checks[] = {
     {"no-if",           always,              1, Op::IF | Op::ENDIF, [](UOp)   { return false; }, "gates, not branches"},
+    {"one-device",      15,                  1, multi_device, [](UOp) { return false; }, "a graph of one device: graphs over several are not scheduled yet"},
     {"tensor-op",       tensor,              1, ops::all,   [](UOp u) { return tensor_ops.has(u.op()); }, "an op of the tensor graph"},
     {"scheduled-op",    scheduled,           1, ops::all,   [](UOp u) { return scheduled_ops.has(u.op()); }, "an op of kernels, or a matrix product"},
     {"kernel-op",       prepared,            1, ops::all,   [](UOp u) { return kernel_ops.has(u.op()); }, "an op of kernels"},

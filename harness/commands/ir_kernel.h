@@ -14,10 +14,12 @@ struct ChosenKernel {
   UOp ast;  // in the arena that was current
   Opts opts;
   Device device;
-  int check = 1;  // the verifier's level
+  int check = 1;                     // the verifier's level
+  std::vector<std::string> origins;  // by node of `ast`, as its text has them: "12 softmax"
 };
 
-/// Reads WORKLOAD... and the options below; throws UsageError. Without --opts: the heuristic's.
+/// Reads WORKLOAD... and the options below; throws UsageError. Without --opts: the heuristic's. A
+/// current Provenance learns where the nodes come from.
 ChosenKernel choose_kernel(const Arguments& arguments);
 std::vector<OptionSpec> kernel_choice_options();
 

@@ -3,6 +3,7 @@
 
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/lower.h"
 #include "engine/render/render_kernel.h"
 #include "engine/rewrite/trace.h"
@@ -17,8 +18,27 @@
 namespace beamline::cli {
 namespace {
 
-std::string emit(const Context& context, const std::string& stage, const ChosenKernel& k) {
-  if (stage == "ast") return k.ast_text;
+// UOp text with a comment wherever a node comes from another line of the workload than the one
+// before.
+std::string with_origins(const std::string& text, std::span<const UOp> nodes, Provenance* table) {
+  if (!table) return text;
+  std::string out, last;
+  size_t at = text.find('\n') + 1;  // after "uop 1"
+  out = text.substr(0, at);
+  for (UOp u : nodes) {
+    if (const std::string& o = table->origin(u); !o.empty() && o != last)
+      out += "# " + (last = o) + "\n";
+    const size_t end = text.find('\n', at) + 1;
+    out += text.substr(at, end - at);
+    at = end;
+  }
+  return out;
+}
+
+std::string emit(const Context& context, const std::string& stage, const ChosenKernel& k,
+                 bool origins) {
+  const std::vector<UOp> nodes = toposort(k.ast);
+  if (stage == "ast") return with_origins(k.ast_text, nodes, Provenance::current());
   auto schedule = apply_opts(k.ast, k.opts, k.device.target);
   if (const auto* r = std::get_if<OptRefusal>(&schedule)) refuse_opt(k.opts, *r);
   if (stage == "axes")
@@ -29,7 +49,8 @@ std::string emit(const Context& context, const std::string& stage, const ChosenK
     options.check = k.check;
     auto linear = lower(k.ast, k.opts, k.device.target, options);
     if (const auto* r = std::get_if<OptRefusal>(&linear)) refuse_opt(k.opts, *r);
-    return print_linear(std::get<LinearKernel>(linear).list);
+    const std::vector<UOp>& list = std::get<LinearKernel>(linear).list;
+    return with_origins(print_linear(list), list, Provenance::current());
   }
   if (stage == "trace") {
     TextTrace trace;
@@ -46,8 +67,10 @@ std::string emit(const Context& context, const std::string& stage, const ChosenK
   }
   if (stage == "asm")
     return assembly_of(k.ast_text, opts_text(k.opts), target_text(k.device.target));
-  auto rendered = render_kernel(
-      {.ast_text = k.ast_text, .opts_text = opts_text(k.opts), .target = k.device.target});
+  auto rendered = render_kernel({.ast_text = k.ast_text,
+                                 .opts_text = opts_text(k.opts),
+                                 .target = k.device.target,
+                                 .origins = origins ? k.origins : std::vector<std::string>{}});
   if (const auto* r = std::get_if<Refusal>(&rendered))
     throw UsageError(fmt::format("{}: {}", r->stage, r->reason));
   return std::get<RenderedKernel>(rendered).source;
@@ -60,10 +83,16 @@ int run(Context& context, const Arguments& arguments) {
     throw UsageError(fmt::format("--emit: '{}' is no stage{}; stages are {}", stage,
                                  workloads::did_you_mean(stage, stages),
                                  workloads::one_of(stages)));
+  const bool origins = arguments.has("origins");
+  if (origins && stage != "ast" && stage != "linear" && stage != "source")
+    throw UsageError(
+        fmt::format("--origins: for --emit ast, linear and source, not for {}", stage));
   Arena arena;
   Arena::Scope scope(arena);
+  Provenance provenance;
+  const Provenance::Scope naming(origins ? &provenance : nullptr);
   const ChosenKernel k = choose_kernel(arguments);
-  std::string text = emit(context, stage, k);
+  std::string text = emit(context, stage, k, origins);
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (context.global.json) {
     context.print_json({{"schema", 1},
@@ -86,6 +115,10 @@ Command ir_lower_command() {
   options.push_back({.name = "emit",
                      .value = "STAGE",
                      .help = "ast, axes, linear, source (default), asm or trace (every rewrite)"});
+  options.push_back(
+      {.name = "origins",
+       .value = "",
+       .help = "comments: the workload's line that each part computes (ast, linear, source)"});
   return {
       .name = "ir lower",
       .arguments = "WORKLOAD...",

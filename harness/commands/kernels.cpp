@@ -12,6 +12,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// "12 @, +, 13 relu": a line's number once; cut where the column would get wide.
+std::string lines_text(const std::vector<std::string>& origins) {
+  constexpr size_t widest = 40;
+  std::string text, line;
+  for (const std::string& o : origins) {
+    const size_t space = o.find(' ');
+    const bool same = !text.empty() && line == o.substr(0, space);
+    const std::string next = (text.empty() ? "" : ", ") + (same ? o.substr(space + 1) : o);
+    if (text.size() + next.size() > widest) return text + ", ...";
+    line = o.substr(0, space);
+    text += next;
+  }
+  return text;
+}
+
 int run(Context& context, const Arguments& arguments) {
   std::vector<KernelProgram> programs = read_programs(arguments);
   std::vector<KernelUse> kernels = unique_kernels(programs);
@@ -27,7 +42,8 @@ int run(Context& context, const Arguments& arguments) {
                       {"shape", k.shape},
                       {"dtypes", k.dtypes},
                       {"count", use.count},
-                      {"workloads", use.workloads}});
+                      {"workloads", use.workloads},
+                      {"lines", k.origins}});
     }
     context.print_json({{"schema", 1}, {"kernels", rows}});
     return 0;
@@ -41,7 +57,8 @@ int run(Context& context, const Arguments& arguments) {
                             {"GFLOP", Align::Right},
                             {"bytes", Align::Right},
                             {"count", Align::Right},
-                            {"workload"}});
+                            {"workload"},
+                            {"lines"}});
   for (size_t i = 0; i < kernels.size(); ++i) {
     const ProgramKernel& k = kernels[i].get();
     const auto& uses = kernels[i].workloads;
@@ -49,7 +66,8 @@ int run(Context& context, const Arguments& arguments) {
                fmt::format("{}", fmt::join(k.shape, "x")), k.dtypes,
                reports::digits_text(k.flops / 1e9), reports::bytes_text(k.bytes),
                fmt::format("{}", kernels[i].count),
-               uses[0] + (uses.size() > 1 ? fmt::format(" and {} more", uses.size() - 1) : "")});
+               uses[0] + (uses.size() > 1 ? fmt::format(" and {} more", uses.size() - 1) : ""),
+               lines_text(k.origins)});
   }
   context.print(table.text());
   return 0;
@@ -68,7 +86,8 @@ Command kernels_command() {
           R"(WORKLOAD is a .toml, .uop or .onnx file, a directory, or FILE:INSTANCE-GLOB. A kernel that occurs several times
 is one row; "count" says how often it runs, repeats of its instances included.
 JSON: {"schema": 1, "kernels": [{"kernel_key", "name", "ast", "flops", "bytes", "shape", "dtypes", "count",
-"workloads"}]})",
+"workloads", "lines"}]}
+"lines": what the kernel computes of its workload's file, e.g. "12 softmax" for a call of softmax in line 12.)",
       .options = {param_option()},
       .run = run};
 }

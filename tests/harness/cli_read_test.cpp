@@ -96,7 +96,7 @@ TEST_F(Read, Kernels) {
   EXPECT_EQ(shape_of(r.json()),
             "{schema: integer, kernels: [{kernel_key: text, name: text, ast: text, flops: number, "
             "bytes: number, "
-            "shape: [integer], dtypes: text, count: integer, workloads: [text]}]}");
+            "shape: [integer], dtypes: text, count: integer, workloads: [text], lines: [text]}]}");
   auto kernels = r.json()["kernels"];
   ASSERT_EQ(kernels.size(), 3U);
   EXPECT_EQ(kernels[0]["count"], 3);
