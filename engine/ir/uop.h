@@ -77,7 +77,8 @@ struct Node {
   int64_t vmin, vmax;         // bounds of an integer or bool value, inclusive
   uint64_t bools;             // Bloom filter of the bool nodes from here down, constants left out
   uint64_t hash;              // of the structure below: free of addresses and of the enums' order
-  uint32_t nrange;            // open ranges
+  OpSet src_ops;
+  uint32_t nrange;  // open ranges
   uint16_t ndim;
   AddrSpace addrspace;
   bool shaped;  // has a shape (possibly of no dims); control ops have none
@@ -85,7 +86,6 @@ struct Node {
   uint16_t nsrc;
   Op op;
   DType dtype;
-  OpSet src_ops;
   int64_t val;  // CONST: integer value or the bits of a double; RANGE: id and type; REDUCE: op and
                 // n; ALLREDUCE: op; GETTUPLE, MSELECT: index
   const Extra* ext;
