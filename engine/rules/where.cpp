@@ -7,8 +7,7 @@ namespace beamline {
 namespace {
 using namespace pat;
 using A = Cap<"a">;
-using D = Cap<"d">;
-inline constexpr Pat a = any("a").bools(), d = any("d");
+inline constexpr Pat a = any("a").bools();
 constexpr OpSet pairwise = ops::binary;
 
 // op(where(c,t,f), where(c,v,w)): worth it when one pair of branches folds to a constant.
