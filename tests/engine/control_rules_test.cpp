@@ -228,6 +228,9 @@ TEST_F(Shapes, IndicesOfVectors) {
     return make(Op::INDEX, u.dtype(), src);
   };
   same(only("stack-part", part(lanes({5, 6, 7}), {iconst(1)})), iconst(6));
+  // A vector keeps its shape, poisoned or not: its element is what becomes poison.
+  const UOp poison[] = {invalid()};
+  same(only("stack-part", part(stack(poison), {iconst(0)})), invalid());
   EXPECT_FALSE(only("stack-part", part(lanes({5, 6, 7}), {k})));
   EXPECT_FALSE(only("stack-part", part(lanes({5, 6, 7}), {iconst(3)}))) << "outside";
   const UOp parts[] = {part(v, {iconst(0)}), part(v, {iconst(1)}), part(v, {iconst(2)})};
