@@ -44,6 +44,7 @@ void warm_up(const Timer& timer, const std::function<void()>& f) {
 // look-up waits for the one before, is told beside.
 Measured node_cost(bool fresh) {
   const Timer timer;
+  constexpr size_t leaf_count = 64;  // a power of two: choosing one takes no division
   Arena base;
   std::vector<UOp> leaves;
   UOp x;
@@ -52,7 +53,8 @@ Measured node_cost(bool fresh) {
     ParamArg a;
     const int64_t shape[] = {1};
     x = param(a, DType::F32, shape);
-    for (int i = 0; i < 64; i++) leaves.push_back(fconst(i + 0.5, DType::F32));
+    for (size_t i = 0; i < leaf_count; i++)
+      leaves.push_back(fconst(static_cast<double>(i) + 0.5, DType::F32));
   }
   base.freeze();
   Arena arena(&base);
@@ -64,7 +66,7 @@ Measured node_cost(bool fresh) {
     keys.push_back(state ^ (state >> 29));
   }
   const auto sum_of = [&](UOp a, size_t i) {
-    return make(Op::ADD, DType::F32, {a, leaves[i % leaves.size()]});
+    return make(Op::ADD, DType::F32, {a, leaves[i % leaf_count]});
   };
   const auto build_chain = [&] {
     UOp at = x;
