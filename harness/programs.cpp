@@ -66,7 +66,7 @@ ProgramKernel describe(UOp ast, const std::string& name, std::vector<int> slots,
   k.dtypes = dtypes_text(k, buffers);
   if (Provenance* table = Provenance::current()) {
     k.origins = table->origins(ast);
-    for (UOp u : toposort(ast)) k.node_origins.push_back(table->origin(u));
+    k.node_origins = table->by_node(ast);
   }
   return k;
 }
@@ -105,12 +105,14 @@ KernelProgram lower_instance(workloads::Instance instance, LoweringCache& cache,
   const UOp sink = std::get<workloads::TensorGraph>(built).sink;
   const std::string hash = tensor_graph_hash(sink) + (instance.relaxed ? " relaxed" : "");
   const LoweringCache::Lowered* lowered = cache.find(hash);
-  const bool found = lowered != nullptr;
-  if (!found) lowered = &cache.add(hash, lower_graph(sink, instance.relaxed));
+  const std::string from = instance.file + ":" + instance.workload;
+  if (!lowered) {
+    LoweringCache::Lowered fresh = lower_graph(sink, instance.relaxed);
+    fresh.from = from;
+    lowered = &cache.add(hash, std::move(fresh));
+  }
   program.buffers = lowered->buffers, program.kernels = lowered->kernels;
-  if (const std::string from = instance.file + ":" + instance.workload; !found)
-    cache.origins_of(hash) = from;
-  else if (cache.origins_of(hash) != from)  // the same graph, from other lines
+  if (lowered->from != from)  // the same graph, from other lines
     for (ProgramKernel& k : program.kernels) k.origins.clear(), k.node_origins.clear();
   program.outputs = lowered->outputs, program.arena_bytes = lowered->arena_bytes;
   program.instance = std::move(instance);

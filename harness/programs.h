@@ -57,17 +57,15 @@ class LoweringCache {
     std::vector<ProgramKernel> kernels;
     std::vector<int> outputs;
     int64_t arena_bytes = 0;
+    std::string from;  // the workload whose lines the kernels' origins name
   };
   const Lowered* find(const std::string& hash);  // null: not there
   const Lowered& add(const std::string& hash, Lowered lowered);
-  /// The workload whose lines the kernels' origins name.
-  std::string& origins_of(const std::string& hash) { return origins_of_[hash]; }
   size_t hits() const { return hits_; }
   size_t size() const { return by_hash_.size(); }
 
  private:
   std::map<std::string, Lowered> by_hash_;
-  std::map<std::string, std::string> origins_of_;
   size_t hits_ = 0;
 };
 

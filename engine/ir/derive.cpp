@@ -192,6 +192,11 @@ void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int6
     if (src.size() < n) fail(fmt::format("needs {} operands, has {}", n, src.size()));
     return src.size() >= n;
   };
+  // The shape of u, if it has one.
+  const auto like = [&](UOp u) {
+    d.shaped = u.has_shape();
+    if (!u.shape().empty()) d.shared_shape = u.node();
+  };
   if (ops::control.has(op)) return;
   if (ops::elementwise.has(op)) {
     const size_t arity = ops::ternary.has(op) ? 3 : ops::binary.has(op) ? 2 : 1;
@@ -271,13 +276,11 @@ void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int6
     case Op::FLIP:
     case Op::GETADDR:
       if (!need(1)) return;
-      d.shaped = src[0].has_shape();
-      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      like(src[0]);
       return;
     case Op::WMMA:
       if (!need(3)) return;
-      d.shaped = src[2].has_shape();
-      if (!src[2].shape().empty()) d.shared_shape = src[2].node();
+      like(src[2]);
       return;
     case Op::RESHAPE:
       if (!need(2)) return;
@@ -327,8 +330,7 @@ void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int6
     case Op::MSELECT:   // one of the copies of a value
       if (!need(1)) return;
       if (op == Op::MSELECT && val < 0) return fail("selects no device");
-      d.shaped = src[0].has_shape();
-      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      like(src[0]);
       return;
     case Op::GETTUPLE: {
       if (!need(1)) return;
@@ -340,8 +342,7 @@ void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int6
       const UOp element = tuple.src(static_cast<size_t>(val));
       if (element.dtype() != dtype)
         return fail(fmt::format("element {} is {}", val, dtype_name(element.dtype())));
-      d.shaped = element.has_shape();
-      if (!element.shape().empty()) d.shared_shape = element.node();
+      like(element);
       return;
     }
     case Op::MSTACK:  // one value, a copy on every device
@@ -349,13 +350,13 @@ void derive_shape(Derived& d, Op op, DType dtype, std::span<const UOp> src, int6
       for (UOp s : src)
         if (!s.has_shape() || !std::ranges::equal(s.shape(), src[0].shape()))
           return fail("copies differ in shape");
-      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      like(src[0]);
       return;
     case Op::ALLREDUCE:
       if (!need(1)) return;
       if (!ops::reduce.has(static_cast<Op>(val & 255))) return fail("not a reduce op");
       if (!src[0].has_shape()) return fail("an operand without a value");
-      if (!src[0].shape().empty()) d.shared_shape = src[0].node();
+      like(src[0]);
       return;
     case Op::UNSHARD: {  // the parts of all devices, side by side along an axis
       if (!need(1)) return;

@@ -1,5 +1,6 @@
 #include "engine/ir/provenance.h"
 
+#include <algorithm>
 #include <set>
 
 namespace beamline {
@@ -16,10 +17,16 @@ uint32_t Provenance::id(const std::string& origin) {
   return it->second;
 }
 
-void Provenance::set(UOp u, const std::string& origin) {
-  if (origin.empty()) return;
-  const uint32_t name = id(origin);
-  if (!of_.insert(u.node(), name)) *of_.find(u.node()) = name;
+std::vector<std::string> Provenance::by_node(UOp root) {
+  std::vector<std::string> out;
+  for (UOp u : toposort(root)) out.push_back(origin(u));
+  return out;
+}
+
+void Provenance::restore(UOp root, std::span<const std::string> by_node) {
+  const std::vector<UOp> nodes = toposort(root);
+  for (size_t i = 0; i < std::min(nodes.size(), by_node.size()); i++)
+    if (!by_node[i].empty()) of_.insert(nodes[i].node(), id(by_node[i]));
 }
 
 void Provenance::created(const Node* n) {

@@ -6,6 +6,7 @@
 // replaces. A table is used by one thread, and is valid until an arena it has nodes of is reset.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,7 +59,11 @@ class Provenance {
 
   /// Empty when it is not known.
   const std::string& origin(UOp u) { return names_[origin_id(u)]; }
-  void set(UOp u, const std::string& origin);
+  /// Of every node from root down, in the order of its text: what a text of the graph needs beside
+  /// it.
+  std::vector<std::string> by_node(UOp root);
+  /// The other way, into a graph that was read from its text.
+  void restore(UOp root, std::span<const std::string> by_node);
   /// Those of all nodes from root down, each once, in the order in which they were first named.
   std::vector<std::string> origins(UOp root);
   /// Called by the arena for every node it creates.

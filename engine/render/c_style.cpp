@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
-#include "engine/ir/provenance.h"
 #include "engine/lower/small_floats.h"
+#include "engine/render/origin_comments.h"
 
 namespace beamline {
 namespace {
@@ -47,7 +47,7 @@ class CRenderer {
     for (UOp u : kernel_.list) {
       const size_t before = body_.size();
       emit(u);
-      if (Provenance* table = Provenance::current()) name_origin(table->origin(u), before);
+      origins_.note(u, body_, before, indent_, "// ");
     }
     std::string types;
     for (const std::string& t : types_) types += t;
@@ -57,12 +57,6 @@ class CRenderer {
   }
 
  private:
-  // Says where the text from `at` on comes from, when that is another place than before.
-  void name_origin(const std::string& origin, size_t at) {
-    if (origin.empty() || origin == origin_ || body_.size() == at) return;
-    origin_ = origin;
-    body_.insert(at, indent_ + "// " + origin + "\n");
-  }
   static int64_t width(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }  // 0: a scalar
 
   std::string_view scalar_type(DType t) const {
@@ -377,7 +371,7 @@ class CRenderer {
 
   const LinearKernel& kernel_;
   const CDialect& dialect_;
-  std::string origin_;
+  OriginComments origins_;
   std::string body_, indent_;
   std::set<std::string> types_;  // typedefs
   std::unordered_map<UOp, std::string, UOpHash> names_;

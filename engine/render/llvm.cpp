@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
-#include "engine/ir/provenance.h"
+#include "engine/render/origin_comments.h"
 
 namespace beamline {
 namespace {
@@ -103,7 +103,7 @@ class Renderer {
     for (UOp u : kernel_.list) {
       const size_t before = body_.size();
       emit(u);
-      if (Provenance* table = Provenance::current()) name_origin(table->origin(u), before);
+      origins_.note(u, body_, before, "  ", "; ");
     }
     if (streaming_ && ordinary_stores_) return Renderer(kernel_, false).run(entry);
     for (const LinearArg& a : kernel_.args) {
@@ -177,12 +177,6 @@ class Renderer {
     return streaming_ && at.op() == Op::SHRINK && memory_of(at).op() == Op::PARAM &&
            (bytes == 16 || bytes == 32 || bytes == 64) &&
            divisor(at.src(1).src(0)) * dtype_bytes(t) % bytes == 0;
-  }
-  // Says where the text from `at` on comes from, when that is another place than before.
-  void name_origin(const std::string& origin, size_t at) {
-    if (origin.empty() || origin == origin_ || body_.size() == at) return;
-    origin_ = origin;
-    body_.insert(at, "  ; " + origin + "\n");
   }
   static int64_t width(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }  // 0: a scalar
   static std::string type(std::string_view scalar, int64_t w) {
@@ -533,7 +527,7 @@ class Renderer {
   const bool streaming_;
   bool ordinary_stores_ = false;
   std::unordered_map<UOp, int64_t, UOpHash> divisors_;  // of index math
-  std::string origin_;
+  OriginComments origins_;
   std::string body_, allocas_, block_ = "entry";
   std::set<std::string> declared_;
   std::unordered_map<UOp, std::string, UOpHash> names_;

@@ -22,9 +22,7 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
     return Refusal{"compile_error", "kernel text: " + *error};
   Provenance provenance;
   const Provenance::Scope tracing(request.origins.empty() ? nullptr : &provenance);
-  const std::vector<UOp> nodes = toposort(ast);  // the order of the text
-  for (size_t i = 0; i < std::min(nodes.size(), request.origins.size()); i++)
-    provenance.set(nodes[i], request.origins[i]);
+  if (!request.origins.empty()) provenance.restore(ast, request.origins);
   const auto opts = parse_opts(request.opts_text);
   if (const auto* e = std::get_if<OptError>(&opts))
     return Refusal{"rejected", fmt::format("opts, character {}: {}", e->position, e->message)};

@@ -48,11 +48,7 @@ ChosenKernel choose_kernel(const Arguments& arguments) {
   k.key = kernel.get().key, k.name = kernel.get().name, k.ast_text = kernel.get().ast;
   k.ast = std::get<UOp>(parse_uops(k.ast_text));
   k.origins = kernel.get().node_origins;
-  if (Provenance* table = Provenance::current()) {
-    const std::vector<UOp> nodes = toposort(k.ast);  // the order of the text
-    for (size_t i = 0; i < std::min(nodes.size(), k.origins.size()); i++)
-      table->set(nodes[i], k.origins[i]);
-  }
+  if (Provenance* table = Provenance::current()) table->restore(k.ast, k.origins);
   k.opts = arguments.has("opts") ? read_opts(opts_argument(kernels, kernel, arguments.text("opts")))
                                  : heuristic(k.ast, k.device.target);
   k.check = static_cast<int>(arguments.integer("check", 1, 0, 2));

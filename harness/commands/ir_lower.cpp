@@ -37,8 +37,7 @@ std::string with_origins(const std::string& text, std::span<const UOp> nodes, Pr
 
 std::string emit(const Context& context, const std::string& stage, const ChosenKernel& k,
                  bool origins) {
-  const std::vector<UOp> nodes = toposort(k.ast);
-  if (stage == "ast") return with_origins(k.ast_text, nodes, Provenance::current());
+  if (stage == "ast") return with_origins(k.ast_text, toposort(k.ast), Provenance::current());
   auto schedule = apply_opts(k.ast, k.opts, k.device.target);
   if (const auto* r = std::get_if<OptRefusal>(&schedule)) refuse_opt(k.opts, *r);
   if (stage == "axes")
