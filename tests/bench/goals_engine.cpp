@@ -38,6 +38,14 @@ void warm_up(const Timer& timer, const std::function<void()>& f) {
   for (const uint64_t start = timer.now(); timer.ns(timer.now() - start) < ns;) f();
 }
 
+// The least ns that `once` tells in that many rounds, warm.
+double best_ns(const Timer& timer, int times, const std::function<double()>& once) {
+  warm_up(timer, once);
+  double best = 1e18;
+  for (int i = 0; i < times; i++) best = std::min(best, once());
+  return best;
+}
+
 // ns a node over ns an entry of a reserved map, the best of the rounds each. New nodes form a
 // chain of sums; each has two operands and no interesting bounds. Look-ups come with their operands
 // at hand, as a rewrite has them, and the map's with its keys; the chain built again, where each
@@ -130,13 +138,12 @@ Measured no_match_sweep(const Settings&) {
   if (!std::holds_alternative<LinearKernel>(lower(ast, opts, target, options)) || !graph)
     throw std::runtime_error("the kernel is refused");
   const auto count = static_cast<double>(toposort(graph).size());
-  warm_up(timer, [&] { simplify(graph); });
-  double best = 1e18;
-  for (int i = 0; i < rounds; i++) {
+  const double best = best_ns(timer, rounds, [&] {
     UOp after;
-    best = std::min(best, time_ns(timer, [&] { after = simplify(graph); }));
+    const double ns = time_ns(timer, [&] { after = simplify(graph); });
     if (!(after == graph)) throw std::runtime_error("a rule still applies");
-  }
+    return ns;
+  });
   return {
       best * 1e-6 * 3000 / count, fmt::format("{:.0f} nodes in {:.2f} ms", count, best * 1e-6), {}};
 }
@@ -154,19 +161,16 @@ Measured lowering(const Settings&) {
   base.freeze();
   Arena scratch(&base);
   const Arena::Scope scope(scratch);
-  double best = 1e18;
-  const auto once = [&] {
+  const double best = best_ns(timer, rounds, [&] {
     scratch.reset();
     std::string error, text;
-    best = std::min(best, time_ns(timer, [&] {
-                      const auto lowered = lower(ast, opts, target);
-                      text = render_llvm(std::get<LinearKernel>(lowered), "kernel", error);
-                    }));
+    const double ns = time_ns(timer, [&] {
+      const auto lowered = lower(ast, opts, target);
+      text = render_llvm(std::get<LinearKernel>(lowered), "kernel", error);
+    });
     if (text.empty()) throw std::runtime_error(error);
-  };
-  warm_up(timer, once);
-  best = 1e18;
-  for (int i = 0; i < rounds; i++) once();
+    return ns;
+  });
   return {best * 1e-6, opts_text(opts), {}};
 }
 
@@ -182,20 +186,16 @@ Measured object_code(const Settings&) {
 // From a tensor graph to prepared ASTs with their keys, in ms; the best of the rounds.
 double kernels_ms(const Timer& timer, const std::function<UOp(TensorOps&)>& build, int times,
                   size_t& kernels) {
-  double best = 1e18;
-  const auto once = [&] {
-    Arena arena;
-    const Arena::Scope scope(arena);
-    TensorOps t;
-    const UOp sink = make(Op::SINK, DType::Void, {build(t)});
-    KernelGraph g;
-    best = std::min(best, time_ns(timer, [&] { g = make_kernels(sink); }));
-    kernels = g.kernels.size();
-  };
-  warm_up(timer, once);
-  best = 1e18;
-  for (int i = 0; i < times; i++) once();
-  return best * 1e-6;
+  return 1e-6 * best_ns(timer, times, [&] {
+           Arena arena;
+           const Arena::Scope scope(arena);
+           TensorOps t;
+           const UOp sink = make(Op::SINK, DType::Void, {build(t)});
+           KernelGraph g;
+           const double ns = time_ns(timer, [&] { g = make_kernels(sink); });
+           kernels = g.kernels.size();
+           return ns;
+         });
 }
 UOp tensor(int64_t slot, const Ints& shape) {
   ParamArg a;
@@ -212,10 +212,10 @@ Measured symbolic_of_convolution(const Settings&) {
                             "compute = \"return conv2d(x, w, padding=1)\"\n")
                             .at(0);
   const Target target = machine_target(1);
-  double best = 1e18;
   size_t count = 0;
   std::string text;
-  const auto once = [&] {
+  const double best = best_ns(Timer(), rounds, [&] {
+    double spent = 0;
     Arena arena;
     const Arena::Scope scope(arena);
     const UOp ast = std::get<UOp>(parse_uops(kernel.ast));
@@ -224,14 +224,12 @@ Measured symbolic_of_convolution(const Settings&) {
     LowerOptions options;
     options.after_pass = [&](std::string_view pass, UOp g, double ns) {
       if (pass == "expand") count = toposort(g).size();
-      if (pass == "symbolic") best = std::min(best, ns);
+      if (pass == "symbolic") spent = ns;
     };
     if (!std::holds_alternative<LinearKernel>(lower(ast, opts, target, options)))
       throw std::runtime_error("the kernel is refused");
-  };
-  warm_up(Timer(), once);
-  best = 1e18;
-  for (int i = 0; i < rounds; i++) once();
+    return spent;
+  });
   size_t kernels = 0;
   const double whole = kernels_ms(
       Timer(),
