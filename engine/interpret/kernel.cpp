@@ -1,316 +1,16 @@
 #include "engine/interpret/kernel.h"
 
-#include <cmath>
-#include <map>
-#include <unordered_map>
-
 #include <fmt/format.h>
 
-#include "engine/interpret/arithmetic.h"
 #include "engine/interpret/matrix_product.h"
-#include "engine/ir/node_map.h"
+#include "engine/interpret/thread.h"
 
 namespace beamline {
 namespace {
 
-struct Failure {
-  std::string what;
-};
-
-// Bits of an element as its type stores them, for BITCAST.
-uint64_t to_bits(DType t, Lane v) {
-  return is_float(t) ? float_to_bits(t, v.f) : static_cast<uint64_t>(v.i);
-}
-Lane from_bits(DType t, uint64_t b) {
-  if (is_float(t)) return {0, float_from_bits(t, b)};
-  return {wrap_to(t, static_cast<int64_t>(b)), 0};
-}
-
-Lane alu_op(UOp u, Lane a, Lane b, Lane c) {
-  const DType in = u.src(u.op() == Op::WHERE ? 1 : 0).dtype(), out = u.dtype();
-  if (u.op() == Op::WHERE) return a.i ? b : c;
-  if (u.op() == Op::CAST) {
-    if (out == DType::Bool) return {is_float(in) ? a.f != 0 : a.i != 0, 0};
-    if (is_float(out))
-      return {0, round_to(out, is_float(in)      ? a.f
-                               : is_unsigned(in) ? static_cast<double>(static_cast<uint64_t>(a.i))
-                                                 : static_cast<double>(a.i))};
-    return {is_float(in) ? saturated(a.f, out) : wrap_to(out, a.i), 0};
-  }
-  if (u.op() == Op::BITCAST) return from_bits(out, to_bits(in, a));
-  if (is_float(in)) {
-    if (u.op() == Op::CMPLT) return {a.f < b.f, 0};
-    if (u.op() == Op::CMPNE) return {a.f != b.f, 0};
-    if (u.op() == Op::CMPEQ) return {a.f == b.f, 0};
-    return {0, round_to(out, real_arithmetic(u.op(), a.f, b.f, c.f))};
-  }
-  if (ops::comparison.has(u.op())) return {compare_wholes(u.op(), in, a.i, b.i), 0};
-  const auto r = whole_arithmetic(u.op(), out, a.i, b.i, c.i);
-  if (!r) throw Failure{fmt::format("{} of {} and {} is undefined", op_name(u.op()), a.i, b.i)};
-  return {*r, 0};
-}
-
-// The list, with operands and memory by their places in it, and the place of every value's lanes
-// among all of a thread.
-struct Code {
-  std::span<const UOp> list;
-  std::vector<size_t> first_source, sources;  // of node i: sources from first_source[i] on
-  std::vector<size_t> lanes;                  // where those of node i begin
-  std::vector<size_t> widths;
-  std::vector<size_t> memory;  // of a LOAD or STORE: its PARAM or BUFFER; of an END: its RANGE
-  size_t all_lanes = 0;
-
-  explicit Code(std::span<const UOp> nodes) : list(nodes) {
-    NodeMap<size_t> place;
-    for (size_t i = 0; i < list.size(); i++) {
-      const UOp u = list[i];
-      place.insert(u.node(), i);
-      first_source.push_back(sources.size());
-      for (size_t k = 0; k < u.nsrc(); k++) sources.push_back(*place.find(u.src(k).node()));
-      widths.push_back(u.shape().empty() ? 1 : static_cast<size_t>(u.shape()[0]));
-      const bool is_memory = u.op() == Op::PARAM || u.op() == Op::BUFFER || u.op() == Op::AFTER ||
-                             u.op() == Op::SHRINK;
-      lanes.push_back(all_lanes);
-      if (!is_memory) all_lanes += widths.back();
-      const bool accesses = u.op() == Op::LOAD || u.op() == Op::STORE;
-      memory.push_back(accesses            ? *place.find(memory_of(u.src(0)).node())
-                       : u.op() == Op::END ? *place.find(u.src(1).node())
-                                           : 0);
-    }
-  }
-  size_t source(size_t i, size_t k) const { return sources[first_source[i] + k]; }
-};
-
-// Memory that the threads of a group share. Who touched an element since the last barrier is
-// remembered: what depends on the threads' order is an error.
-struct Shared {
-  static constexpr int nobody = -1, several = -2;
-  struct Cell {
-    std::optional<Lane> value;
-    int writer = nobody, reader = nobody;  // since the barrier numbered `phase`
-    int64_t phase = -1;
-  };
-  std::unordered_map<size_t, std::vector<Cell>> memory;                // by the place of a BUFFER
-  std::unordered_map<size_t, std::unordered_map<size_t, int>> stored;  // PARAM, element -> thread
-  int64_t phase = 0;
-  bool alone = true;  // one thread: nobody can be in its way
-
-  Cell& touch(size_t m, size_t size, size_t i) {
-    std::vector<Cell>& cells = memory[m];
-    if (cells.empty()) cells.resize(size);
-    Cell& c = cells[i];
-    if (c.phase != phase) c.phase = phase, c.writer = c.reader = nobody;
-    return c;
-  }
-  void write(Cell& c, size_t i, int thread, Lane v) {
-    const bool other =
-        (c.writer != nobody && c.writer != thread) || (c.reader != nobody && c.reader != thread);
-    if (other) throw Failure{fmt::format("shared element {} is touched by another thread too", i)};
-    c.writer = thread;
-    c.value = v;
-  }
-  Lane read(Cell& c, size_t i, int thread) {
-    if (c.writer != nobody && c.writer != thread)
-      throw Failure{fmt::format("shared element {} is read without a barrier after its write", i)};
-    if (!c.value) throw Failure{fmt::format("shared element {} is read before it is written", i)};
-    c.reader = c.reader == nobody || c.reader == thread ? thread : several;
-    return *c.value;
-  }
-};
-
-// Where a thread is: its coordinates by the name of a SPECIAL.
-using Place = std::map<std::string, int64_t, std::less<>>;
-
-class Interpreter {
- public:
-  Interpreter(const Code& code, std::vector<InterpreterBuffer>& buffers, Shared& shared,
-              Place place, int thread)
-      : code_(code),
-        buffers_(buffers),
-        shared_(shared),
-        place_(std::move(place)),
-        thread_(thread),
-        lanes_(code.all_lanes) {}
-
-  // To the next barrier or matrix product, which is returned, or to the end.
-  UOp run() {
-    for (; pc_ < code_.list.size(); pc_++) {
-      const UOp u = code_.list[pc_];
-      switch (u.op()) {
-        case Op::RANGE: *value(pc_) = {0, 0}; break;
-        case Op::END: {
-          const size_t r = code_.memory[pc_];
-          if (++value(r)->i < lane(code_.source(r, 0), 0).i) pc_ = r;
-          break;
-        }
-        case Op::BUFFER:
-          if (u.addrspace() != AddrSpace::Local)
-            registers_[pc_].assign(static_cast<size_t>(u.numel()), std::nullopt);
-          break;
-        case Op::BARRIER:
-        case Op::WMMA: pc_++; return u;
-        case Op::STORE: store(u); break;
-        case Op::INDEX:
-          if (u.src(0).addrspace() == AddrSpace::None)
-            *value(pc_) = lane(code_.source(pc_, 0), static_cast<size_t>(u.src(1).ival()));
-          break;
-        case Op::PARAM:
-        case Op::SHRINK:
-        case Op::AFTER:
-        case Op::GROUP:
-        case Op::SINK: break;
-        default: evaluate(u);
-      }
-    }
-    return UOp{};
-  }
-  UOp at() const { return code_.list[pc_]; }
-  /// Operand k of the matrix product that run() returned, and where its result goes.
-  const Lane* operand(size_t k) const { return &lanes_[code_.lanes[code_.source(pc_ - 1, k)]]; }
-  Lane* result() { return value(pc_ - 1); }
-
- private:
-  Lane* value(size_t i) { return &lanes_[code_.lanes[i]]; }
-  Lane lane(size_t i, size_t k) const {
-    return lanes_[code_.lanes[i] + (code_.widths[i] == 1 ? 0 : k)];
-  }
-  int64_t element(size_t address, size_t k) const {
-    const UOp u = code_.list[address];
-    const size_t index = code_.source(address, 1);
-    // A SHRINK's offset is a STACK of one.
-    if (u.op() == Op::SHRINK) return lane(index, 0).i + static_cast<int64_t>(k);
-    return lane(index, k).i;
-  }
-  size_t checked(UOp memory, int64_t i) const {
-    const auto size = memory.op() == Op::BUFFER
-                          ? static_cast<size_t>(memory.numel())
-                          : buffers_.at(static_cast<size_t>(memory.param().slot)).size();
-    if (i < 0 || i >= static_cast<int64_t>(size))
-      throw Failure{fmt::format("element {} of {} {} with {} elements", i, op_name(memory.op()),
-                                memory.param().slot, size)};
-    return static_cast<size_t>(i);
-  }
-  Shared::Cell& shared_cell(size_t place, size_t i) {
-    return shared_.touch(place, static_cast<size_t>(code_.list[place].numel()), i);
-  }
-  bool closed(UOp u, size_t k) const {
-    return u.nsrc() == 3 && lane(code_.source(pc_, 2), k).i == 0;
-  }
-
-  void load(UOp u) {
-    const size_t place = code_.memory[pc_], address = code_.source(pc_, 0);
-    const UOp m = code_.list[place];
-    Lane* out = value(pc_);
-    for (size_t k = 0; k < code_.widths[pc_]; k++) {
-      if (closed(u, k)) {
-        out[k] = lane(code_.source(pc_, 1), k);
-        continue;
-      }
-      const size_t at = checked(m, element(address, k));
-      if (m.addrspace() == AddrSpace::Local) {
-        out[k] = shared_.read(shared_cell(place, at), at, thread_);
-      } else if (m.op() == Op::BUFFER) {
-        const auto& r = registers_.at(place)[at];
-        if (!r) throw Failure{fmt::format("register {} is read before it is written", at)};
-        out[k] = *r;
-      } else {
-        const InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
-        out[k] = is_float(b.dtype) ? Lane{0, b.floats[at]} : Lane{b.ints[at], 0};
-      }
-    }
-  }
-  void store(UOp u) {
-    const size_t place = code_.memory[pc_], address = code_.source(pc_, 0),
-                 from = code_.source(pc_, 1);
-    const UOp m = code_.list[place];
-    for (size_t k = 0; k < code_.widths[address]; k++) {
-      if (closed(u, k)) continue;
-      const size_t at = checked(m, element(address, k));
-      const Lane v = lane(from, k);
-      if (m.addrspace() == AddrSpace::Local) {
-        shared_.write(shared_cell(place, at), at, thread_, v);
-        continue;
-      }
-      if (m.op() == Op::BUFFER) {
-        registers_.at(place)[at] = v;
-        continue;
-      }
-      if (!shared_.alone && shared_.stored[place].try_emplace(at, thread_).first->second != thread_)
-        throw Failure{fmt::format("element {} of PARAM {} is written by two threads of a group", at,
-                                  m.param().slot)};
-      InterpreterBuffer& b = buffers_[static_cast<size_t>(m.param().slot)];
-      if (is_float(b.dtype))
-        b.floats[at] = v.f;
-      else
-        b.ints[at] = v.i;
-    }
-  }
-  void evaluate(UOp u) {
-    Lane* out = value(pc_);
-    switch (u.op()) {
-      case Op::CONST:
-        *out = is_float(u.dtype()) ? Lane{0, u.fval()} : Lane{wrap_to(u.dtype(), u.ival()), 0};
-        return;
-      case Op::SPECIAL: {
-        const auto it = place_.find(u.text());
-        if (it == place_.end()) throw Failure{fmt::format("the grid has no {}", u.text())};
-        *out = {it->second, 0};
-        return;
-      }
-      case Op::LOAD: load(u); return;
-      case Op::STACK:
-        for (size_t i = 0; i < u.nsrc(); i++) out[i] = lane(code_.source(pc_, i), 0);
-        return;
-      case Op::REDUCE: {
-        const size_t from = code_.source(pc_, 0);
-        Lane sum = lane(from, 0);
-        for (size_t k = 1; k < code_.widths[from]; k++) {
-          const Lane v = lane(from, k);
-          if (is_float(u.dtype()))
-            sum.f = round_to(u.dtype(), real_arithmetic(u.reduce_op(), sum.f, v.f, 0));
-          else
-            sum.i = whole_arithmetic(u.reduce_op(), u.dtype(), sum.i, v.i, 0).value_or(0);
-        }
-        *out = sum;
-        return;
-      }
-      default: break;
-    }
-    if (!ops::elementwise.has(u.op()))
-      throw Failure{"this op does not belong into a linear kernel"};
-    for (size_t k = 0; k < code_.widths[pc_]; k++) {
-      const auto arg = [&](size_t i) {
-        return u.nsrc() > i ? lane(code_.source(pc_, i), k) : Lane{};
-      };
-      out[k] = alu_op(u, arg(0), arg(1), arg(2));
-    }
-  }
-
-  const Code& code_;
-  std::vector<InterpreterBuffer>& buffers_;
-  Shared& shared_;
-  Place place_;
-  int thread_;
-  size_t pc_ = 0;
-  std::vector<Lane> lanes_;
-  std::unordered_map<size_t, std::vector<std::optional<Lane>>> registers_;  // by place
-};
-
-}  // namespace
-
-InterpreterBuffer make_buffer(DType t, size_t elements) {
-  InterpreterBuffer b{t, {}, {}};
-  if (is_float(t))
-    b.floats.assign(elements, 0);
-  else
-    b.ints.assign(elements, 0);
-  return b;
-}
-
-namespace {
-
 // The n-th point of a grid, x fastest.
-void locate(Place& place, const char* prefix, const std::vector<int64_t>& sizes, int64_t n) {
+void locate(InterpreterPlace& place, const char* prefix, const std::vector<int64_t>& sizes,
+            int64_t n) {
   for (size_t d = 0; d < sizes.size(); d++) {
     place[fmt::format("{}{}", prefix, d)] = n % sizes[d];
     n /= sizes[d];
@@ -323,7 +23,7 @@ int64_t points(const std::vector<int64_t>& sizes) {
 }
 
 // Of every warp of the group, whose threads have come to the matrix product u.
-std::optional<std::string> multiply(UOp u, std::vector<Interpreter>& threads) {
+std::optional<std::string> multiply(UOp u, std::vector<InterpreterThread>& threads) {
   const TensorCore& core = *tensor_core(u.text());
   const auto warp = static_cast<size_t>(core.shape->threads);
   if (threads.size() % warp != 0)
@@ -341,13 +41,15 @@ std::optional<std::string> multiply(UOp u, std::vector<Interpreter>& threads) {
   return std::nullopt;
 }
 
-std::optional<std::string> run_group(const Code& code, std::vector<InterpreterBuffer>& buffers,
-                                     const Place& place, const std::vector<int64_t>& local) {
-  Shared shared;
+std::optional<std::string> run_group(const InterpreterCode& code,
+                                     std::vector<InterpreterBuffer>& buffers,
+                                     const InterpreterPlace& place,
+                                     const std::vector<int64_t>& local) {
+  InterpreterShared shared;
   shared.alone = points(local) == 1;
-  std::vector<Interpreter> threads;
+  std::vector<InterpreterThread> threads;
   for (int64_t t = 0; t < points(local); t++) {
-    Place own = place;
+    InterpreterPlace own = place;
     locate(own, "lidx", local, t);
     threads.emplace_back(code, buffers, shared, std::move(own), static_cast<int>(t));
   }
@@ -359,7 +61,7 @@ std::optional<std::string> run_group(const Code& code, std::vector<InterpreterBu
         if (t == 0) barrier = reached;
         if (!(reached == barrier))
           return "BARRIER: the threads of a group wait at different places";
-      } catch (const Failure& f) {
+      } catch (const InterpreterFailure& f) {
         return fmt::format("{}: {}", op_name(threads[t].at().op()), f.what);
       }
     }
@@ -374,6 +76,15 @@ std::optional<std::string> run_group(const Code& code, std::vector<InterpreterBu
 
 }  // namespace
 
+InterpreterBuffer make_buffer(DType t, size_t elements) {
+  InterpreterBuffer b{t, {}, {}};
+  if (is_float(t))
+    b.floats.assign(elements, 0);
+  else
+    b.ints.assign(elements, 0);
+  return b;
+}
+
 std::optional<std::string> interpret(std::span<const UOp> list,
                                      std::vector<InterpreterBuffer>& buffers,
                                      const InterpreterGrid& grid) {
@@ -381,10 +92,10 @@ std::optional<std::string> interpret(std::span<const UOp> list,
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global &&
         u.param().slot >= static_cast<int64_t>(buffers.size()))
       return fmt::format("PARAM {} has no buffer", u.param().slot);
-  const Code code(list);
+  const InterpreterCode code(list);
   for (int64_t core = 0; core < grid.threads; core++)
     for (int64_t group = 0; group < points(grid.global); group++) {
-      Place place{{"core_id", core}};
+      InterpreterPlace place{{"core_id", core}};
       locate(place, "gidx", grid.global, group);
       if (auto error = run_group(code, buffers, place, grid.local)) return error;
     }
