@@ -1,13 +1,24 @@
 // beamline-compile: (AST, Opts, Target) or LLVM IR in, one blob of machine code out. It alone links
-// LLVM and runs no candidate. Whatever is wrong with a request is part of its answer.
-#include <chrono>
+// LLVM and runs no candidate. Whatever is wrong with a request is part of its answer. Arguments: a
+// folder for compiled programs and its limit in bytes (compilers.h); without them nothing is kept.
+#include <elf.h>
+#include <link.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "devices/cache/program_cache.h"
 #include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/llvm_compiler.h"
+#include "engine/base/check.h"
 #include "engine/base/sha256.h"
 #include "engine/render/render_kernel.h"
 #include "harness/messages.h"
 #include "harness/serve.h"
+#include "harness/version.h"
 
 namespace beamline {
 namespace {
@@ -84,8 +95,82 @@ CompileReply compile_text(const CompileIrRequest& request) {
   return compile_source(std::move(reply), request.ir, false, *target, request.want_assembly);
 }
 
+// Of this executable, as the linker noted it: the engine changes more often than its version.
+const std::string& build_id() {
+  static const std::string id = [] {
+    std::string found;
+    const auto look = [](dl_phdr_info* object, size_t, void* out) {
+      for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr)& part = object->dlpi_phdr[i];
+        if (part.p_type != PT_NOTE) continue;
+        const auto padded = [](uint32_t n) { return (n + 3) & ~uint32_t{3}; };
+        const char* at = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+        const char* const end = at + part.p_memsz;
+        while (at + sizeof(ElfW(Nhdr)) <= end) {
+          const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+          const char* const name = at + sizeof *note;
+          const char* const bytes = name + padded(note->n_namesz);
+          if (note->n_type == NT_GNU_BUILD_ID && std::string_view(name, 3) == "GNU")
+            for (uint32_t b = 0; b < note->n_descsz; b++)
+              *static_cast<std::string*>(out) +=
+                  fmt::format("{:02x}", static_cast<unsigned char>(bytes[b]));
+          at = bytes + padded(note->n_descsz);
+        }
+      }
+      return 1;  // the first object is the executable
+    };
+    dl_iterate_phdr(look, &found);
+    CHECK(!found.empty());  // linked with --build-id
+    return found;
+  }();
+  return id;
+}
+
+std::unique_ptr<ProgramCache> cache;  // null: none is wanted
+
+std::string program_key(const CompileRequest& request, const Target& target) {
+  static const std::string host = native_processor();
+  return ProgramKey{.kernel = request.ast,
+                    .opts = request.opts,
+                    .target = request.target,
+                    .flags = request.reference ? "reference" : "",
+                    .engine = fmt::format("{} {}", engine_version, build_id()),
+                    .toolchain = toolchain_of(target),
+                    .host = host}
+      .hash();
+}
+
+// Only what compiled well is kept; what is wrong may be better next time. Whoever wants to look at
+// the code sees it being made.
+CompileReply compile_or_recall(const CompileRequest& request) {
+  const auto target = parse_target(request.target);
+  if (!cache || !target || request.want_source || request.want_assembly)
+    return compile_kernel(request);
+  const std::string key = program_key(request, *target);
+  const ProgramCache::Found found = request.fresh ? ProgramCache::Found{} : cache->find(key);
+  if (found.contents) {
+    FrameDecoder decoder;
+    decoder.feed(*found.contents);
+    const auto frame = decoder.next();
+    auto reply = std::holds_alternative<Frame>(frame)
+                     ? read_message<CompileReply>(std::get<Frame>(frame))
+                     : std::nullopt;
+    CHECK(reply.has_value());  // its hash is right, and so is the build that wrote it
+    reply->cached = true;
+    return *std::move(reply);
+  }
+  CompileReply reply = compile_kernel(request);
+  std::string warning = found.warning;
+  if (reply.status == "ok") {
+    const std::string kept = cache->put(key, encode_frame(to_frame(reply)));
+    if (warning.empty()) warning = kept;
+  }
+  reply.cache_warning = std::move(warning);
+  return reply;
+}
+
 Frame handle(const Frame& frame) {
-  if (const auto m = read_message<CompileRequest>(frame)) return to_frame(compile_kernel(*m));
+  if (const auto m = read_message<CompileRequest>(frame)) return to_frame(compile_or_recall(*m));
   if (const auto m = read_message<CompileIrRequest>(frame)) return to_frame(compile_text(*m));
   return error_frame("unknown or malformed request: " + frame.kind());
 }
@@ -93,6 +178,9 @@ Frame handle(const Frame& frame) {
 }  // namespace
 }  // namespace beamline
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 3)
+    beamline::cache =
+        std::make_unique<beamline::ProgramCache>(argv[1], std::strtoull(argv[2], nullptr, 10));
   beamline::serve_frames({{"toolchain", beamline::llvm_toolchain()}}, beamline::handle);
 }

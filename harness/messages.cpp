@@ -66,7 +66,7 @@ Data data_from(const json& j, const std::string& payload) {
 // clang-format off
 template <class F, class M> void fields_CompileRequest(F f, M& m) {
   f("ast", m.ast); f("opts", m.opts); f("target", m.target); f("reference", m.reference);
-  f("want_source", m.want_source); f("want_assembly", m.want_assembly);
+  f("want_source", m.want_source); f("want_assembly", m.want_assembly); f("fresh", m.fresh);
 }
 template <class F, class M> void fields_CompileIrRequest(F f, M& m) {
   f("ir", m.ir); f("entry", m.entry); f("target", m.target); f("want_assembly", m.want_assembly);
@@ -79,6 +79,7 @@ template <class F, class M> void fields_CompileReply(F f, M& m) {
   f("code_hash", m.code_hash); f("source_hash", m.source_hash); f("toolchain", m.toolchain);
   f("opts", m.opts); f("flops", m.flops); f("bytes", m.bytes); f("threads", m.threads);
   f("lower_ms", m.lower_ms); f("compile_ms", m.compile_ms); f("source", m.source); f("assembly", m.assembly);
+  f("cached", m.cached); f("cache_warning", m.cache_warning);
 }
 template <class F, class M> void fields_BufferSpec(F f, M& m) {
   f("dtype", m.dtype); f("elements", m.elements); f("role", m.role); f("expected_dtype", m.expected_dtype);

@@ -20,6 +20,7 @@ struct CompileRequest {           // kind "compile": (AST, opts, target) to mach
   std::string ast, opts, target;  // texts of the engine; target as target_text writes it
   bool reference = false;         // the f64 reference of the kernel
   bool want_source = false, want_assembly = false;
+  bool fresh = false;  // what the cache has is not trusted, but replaced
 };
 
 struct CompileIrRequest {  // kind "compile_ir": LLVM IR as it is, also how tests plant bad
@@ -46,8 +47,10 @@ struct CompileReply {
   std::vector<KernelArg> args;
   double flops = 0, bytes = 0;
   int threads = 1;
-  double lower_ms = 0, compile_ms = 0;
-  std::string source, assembly;  // where wanted
+  double lower_ms = 0, compile_ms = 0;  // as they were, of what comes from the cache
+  bool cached = false;                  // it was compiled before
+  std::string cache_warning;            // why it is not, or will not be, in the cache
+  std::string source, assembly;         // where wanted
 };
 
 // ---- runner ----

@@ -266,6 +266,7 @@ class Process {
     Outcome out;
     out.kind = Outcome::Kind::Ok;
     out.reply = std::move(frame);
+    if (options_.on_reply) options_.on_reply(out.reply);
     const auto alive = connection_;
     finish(std::move(out));
     return alive->pid >= 0;

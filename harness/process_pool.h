@@ -22,6 +22,7 @@ struct WorkerOptions {
   std::chrono::milliseconds start_limit{20'000};  // until it says hello
   int failed_starts = 3;                          // in a row, then it is an exception
   FrameLimits limits{};
+  std::function<void(const Frame&)> on_reply{};  // sees each answer before its requester
 };
 
 struct Outcome {

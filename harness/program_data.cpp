@@ -73,6 +73,7 @@ std::variant<ProgramData::Contents, std::string> ProgramData::expected(int buffe
 }
 
 void ProgramData::forget(int kernel) {
+  suspects_.insert(kernel);
   for (int b : program_.kernels[static_cast<size_t>(kernel)].buffers)
     for (int set : {0, 1})
       if (program_.buffers[static_cast<size_t>(b)].producer == kernel) {
@@ -131,9 +132,12 @@ std::optional<std::string> ProgramData::need_expected(int kernel, int input_set)
   return {};
 }
 
-CompileReply ProgramData::compile_reference(const ProgramKernel& kernel) {
-  CompileRequest request{
-      .ast = kernel.ast, .opts = "", .target = options_.target, .reference = true};
+CompileReply ProgramData::compile_reference(int kernel) {
+  CompileRequest request{.ast = program_.kernels[static_cast<size_t>(kernel)].ast,
+                         .opts = "",
+                         .target = options_.target,
+                         .reference = true,
+                         .fresh = suspects_.contains(kernel)};
   CompileReply reply;
   compilers_.submit(to_frame(request), milliseconds(options_.timeout_s), [&](Outcome outcome) {
     auto read = outcome.ok() ? read_message<CompileReply>(outcome.reply) : std::nullopt;
@@ -153,7 +157,7 @@ std::optional<std::string> ProgramData::run_reference(int kernel, int input_set)
   auto failed = [&](const std::string& status, const std::string& error) {
     return fmt::format("reference of {}: {}: {}", k.name, status, error);
   };
-  CompileReply code = compile_reference(k);
+  CompileReply code = compile_reference(kernel);
   if (code.status != "ok") return failed(code.status, code.error);
   if (code.args.size() != k.buffers.size())
     return failed("compile_error",

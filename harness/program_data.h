@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -41,7 +42,7 @@ class ProgramData {
     std::span<const std::byte> bytes;
   };
   std::variant<Contents, std::string> expected(int buffer, int input_set);
-  /// Forgets what was expected of the kernel, so that it is computed again.
+  /// Forgets what was expected of the kernel, so that it is compiled and computed again.
   void forget(int kernel);
 
  private:
@@ -56,13 +57,14 @@ class ProgramData {
   std::optional<std::string> need_contents(int buffer, int input_set);
   std::optional<std::string> need_expected(int kernel, int input_set);
   std::optional<std::string> run_reference(int kernel, int input_set);
-  CompileReply compile_reference(const ProgramKernel& kernel);
+  CompileReply compile_reference(int kernel);
 
   const KernelProgram& program_;
   Pool& compilers_;
   ReferenceOptions options_;
   std::map<Key, MemoryFile> contents_;  // by buffer
   std::map<Key, Expected> expected_;    // by buffer
+  std::set<int> suspects_;              // kernels whose reference is compiled anew
 };
 
 }  // namespace beamline

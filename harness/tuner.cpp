@@ -44,8 +44,10 @@ std::string_view kernel_status_name(KernelStatus s) {
 }
 
 struct Tuner::Workshop {
-  explicit Workshop(int workers)
-      : compilers({.command = {helper_path("beamline-compile")}}, workers) {}
+  Workshop(const TuneSettings& settings, cli::Log& log)
+      : cache([&log](const std::string& warning) { log.warn(warning); }),
+        compilers(compiler_options(settings.cache, cache), settings.workers) {}
+  CacheUse cache;
   Pool compilers;
   const KernelProgram* program = nullptr;
   std::unique_ptr<ProgramData> data;
@@ -163,7 +165,7 @@ TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels) {
       kernels.size(), to_search, budget,
       settings_.budget_trials > 0 ? fmt::format(" and {} trials", settings_.budget_trials) : "",
       device_.identity.name, device_.identity.device_id));
-  workshop_ = std::make_unique<Workshop>(settings_.workers);
+  workshop_ = std::make_unique<Workshop>(settings_, log_);
   if (settings_.resume > 0)
     for (db::TrialRow& t : store_->trials_of(settings_.resume)) {
       std::string key = t.kernel_key;
@@ -211,6 +213,7 @@ TuneResult Tuner::run_kernels(const std::vector<KernelUse>& kernels) {
     result.kernels.push_back(std::move(outcome));
   }
   result.wall_s = now_s() - start;
+  if (workshop_->cache.programs() > 0) log_.info(workshop_->cache.text());
   workshop_.reset();
   return result;
 }

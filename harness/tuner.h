@@ -11,6 +11,7 @@
 #include "devices/identity.h"
 #include "engine/ir/target.h"
 #include "harness/cli/terminal.h"
+#include "harness/compilers.h"
 #include "harness/programs.h"
 #include "harness/tune_records.h"
 #include "search/strategy.h"
@@ -23,6 +24,7 @@ struct TuneSettings {
   uint64_t seed = 0;
   double timeout_s = 10;
   int workers = 1;  // compilers
+  CacheSettings cache{};
   std::string strategy = "beam";
   int beam = 4;
   int64_t resume = 0;  // this run goes on: nothing that it has tried is tried again; 0 = a new run

@@ -296,4 +296,6 @@ std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
 
 std::string llvm_toolchain() { return "llvm " LLVM_VERSION_STRING; }
 
+std::string native_processor() { return llvm::sys::getHostCPUName().str() + " " + host_features(); }
+
 }  // namespace beamline

@@ -37,5 +37,7 @@ std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
 
 /// "llvm 19.1.7": part of what makes a compiled kernel stale.
 std::string llvm_toolchain();
+/// The processor that "native" means: its name and features.
+std::string native_processor();
 
 }  // namespace beamline

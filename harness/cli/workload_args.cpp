@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include <nlohmann/json.hpp>
 
 #include "devices/cpu/cpu_target.h"
@@ -43,6 +45,32 @@ void set_tensor_cores(const Arguments& arguments, Target& target) {
   if (tensor_cores(target).empty()) return;
   target.tensor_cores = *use;
   target.allow_tf32 = arguments.has("allow-tf32");
+}
+
+std::vector<OptionSpec> cache_options() {
+  return {{.name = "no-cache", .value = "", .help = "compiles everything, keeps nothing of it"},
+          {.name = "cache-size",
+           .value = "SIZE",
+           .help = "most that compiled programs may take on disk ($BEAMLINE_CACHE, else "
+                   "~/.cache/beamline/programs), such as 64M or 2G; default 512M"}};
+}
+CacheSettings read_cache(const Arguments& arguments) {
+  if (arguments.has("no-cache")) {
+    if (arguments.has("cache-size"))
+      throw UsageError("--no-cache and --cache-size exclude each other");
+    return {};
+  }
+  CacheSettings s{default_cache_folder(), default_cache_bytes};
+  if (!arguments.has("cache-size")) return s;
+  const std::string text = arguments.text("cache-size");
+  uint64_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  const std::string unit(end, text.data() + text.size());
+  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
+  if (error != std::errc() || shift < 0 || n == 0 || n > (uint64_t{1} << 20))
+    throw UsageError(fmt::format("--cache-size: '{}' is not a size such as 64M or 2G", text));
+  s.bytes = n << shift;
+  return s;
 }
 
 std::vector<workloads::ParamOverride> read_params(const Arguments& arguments) {

@@ -7,6 +7,7 @@
 #include "devices/identity.h"
 #include "engine/ir/target.h"
 #include "harness/cli/arguments.h"
+#include "harness/compilers.h"
 #include "harness/programs.h"
 
 namespace beamline::cli {
@@ -16,6 +17,8 @@ OptionSpec device_option();
 OptionSpec kernel_option();
 /// --tc and --allow-tf32.
 std::vector<OptionSpec> tensor_core_options();
+/// --no-cache and --cache-size.
+std::vector<OptionSpec> cache_options();
 
 std::vector<workloads::ParamOverride> read_params(const Arguments& arguments);
 /// Throws UsageError with one line a mistake: FILE:LINE:COLUMN: ...
@@ -40,6 +43,9 @@ Device find_target(const std::string& name);
 /// What those options say, for a target that has tensor cores; others stay as they are. Throws
 /// UsageError.
 void set_tensor_cores(const Arguments& arguments, Target& target);
+
+/// What those options say of the cache of compiled programs. Throws UsageError.
+CacheSettings read_cache(const Arguments& arguments);
 
 /// Stable name of an instance in the database.
 std::string workload_id(const workloads::Instance& instance);

@@ -173,8 +173,8 @@ int run(Context& context, const Arguments& all) {
   benchmark::AddCustomContext("device_id", device.identity.device_id);
   benchmark::AddCustomContext("device", device.identity.name);
 
-  Pool compilers({.command = {helper_path("beamline-compile")}},
-                 static_cast<int>(device.pus.size()));
+  CacheUse cache([&context](const std::string& warning) { context.log.warn(warning); });
+  Pool compilers(compiler_options(read_cache(all), cache), static_cast<int>(device.pus.size()));
   const std::string target = target_text(device.target);
   std::unique_ptr<ProgramData> data;
   const KernelProgram* program = nullptr;
@@ -210,6 +210,7 @@ int run(Context& context, const Arguments& all) {
     report->next();
   }
   benchmark::ClearRegisteredBenchmarks();
+  context.log.detail(cache.text());
   if (!report->end()) throw std::runtime_error("cannot write " + request.file);
   if (interrupted()) return exit_interrupted;
   if (matched == 0) throw UsageError("--benchmark_filter: no benchmark matches");
@@ -232,7 +233,8 @@ checked first; its repetitions are interleaved in random order, an iteration is 
 Flags of Google Benchmark follow --, e.g. -- --benchmark_filter=best --benchmark_repetitions=40; by default 10
 repetitions of at least 5 ms. A variant that crashes costs its own row; exit code 4 then.
 JSON: the document of Google Benchmark; 'verdict' reads two of them.)",
-      .options = {device_option(), param_option(), kernel_option()},
+      .options = {device_option(), param_option(), kernel_option(), cache_options()[0],
+                  cache_options()[1]},
       .run = run};
 }
 

@@ -262,7 +262,8 @@ int run(Context& context, const Arguments& arguments) {
       throw UsageError(fmt::format("input {}: {}", spec.name, *why));
     inputs.push_back(std::move(std::get<0>(data)));
   }
-  Pool compilers({.command = {helper_path("beamline-compile")}},
+  CacheUse cache([&context](const std::string& warning) { context.log.warn(warning); });
+  Pool compilers(compiler_options(read_cache(arguments), cache),
                  static_cast<int>(device.pus.size()));
   std::vector<std::string> opts;
   for (const Chosen& c : chosen) opts.push_back(c.opts);
@@ -286,6 +287,7 @@ int run(Context& context, const Arguments& arguments) {
   for (size_t i = 0; i < program.outputs.size(); ++i)
     results.push_back(
         check(program, i, e.buffers[static_cast<size_t>(program.outputs[i])], expected));
+  context.log.detail(cache.text());
   if (arguments.has("output")) write_results(arguments.text("output"), e, program, results);
   print_results(context, program, e, chosen, results, expected.by());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -326,7 +328,9 @@ Exit codes: 3 a result is wrong; 4 a kernel did not compile or run.)",
                    .value = "KERNEL=OPTS",
                    .help = "opts of a kernel: ordinal, name or key prefix",
                    .repeatable = true},
-                  param_option()},
+                  param_option(),
+                  cache_options()[0],
+                  cache_options()[1]},
       .run = run};
 }
 

@@ -53,6 +53,7 @@ TuneSettings read_settings(const Context& context, const Arguments& arguments,
   s.timeout_s = arguments.number("timeout", 10, 0.1, 3600);
   s.workers = static_cast<int>(arguments.integer(
       "workers", std::max<int64_t>(1, static_cast<int64_t>(device.pus.size())), 1, 1024));
+  s.cache = read_cache(arguments);
   s.label = arguments.text("label");
   s.retune = arguments.has("retune");
   s.command_line = context.command_line;
@@ -268,7 +269,9 @@ Exit codes: 4 when a kernel failed, 130 when interrupted.)",
             .group = "Testing",
             .repeatable = true},
            tensor_core_options()[0],
-           tensor_core_options()[1]},
+           tensor_core_options()[1],
+           cache_options()[0],
+           cache_options()[1]},
       .run = run};
 }
 

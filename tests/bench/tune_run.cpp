@@ -83,13 +83,14 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-// Searches by beam where this version can.
-std::string strategy(const std::string& program) {
+// Searches by beam where this version can, and compiles each time.
+std::string how_to_tune(const std::string& program) {
   const std::string help = output_of(program + " tune --help");
-  return help.find("beam,") != std::string::npos || help.find("beam or") != std::string::npos ||
-                 help.find("or beam") != std::string::npos
-             ? "--strategy beam "
-             : "";
+  const auto says = [&](const char* text) { return help.find(text) != std::string::npos; };
+  std::string how;
+  if (says("beam,") || says("beam or") || says("or beam")) how += "--strategy beam ";
+  if (says("--no-cache")) how += "--no-cache ";
+  return how;
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ TuneRun tune(const Settings& settings, const std::string& toml, double budget_s,
   std::ofstream(workload) << toml;
   const std::string program = fmt::format("'{}/beamline'", settings.program_dir);
   const Confined confined(pus);
-  const std::string how = strategy(program);
+  const std::string how = how_to_tune(program);
   const double before = children_cpu_s();
   const std::string text = output_of(
       fmt::format("{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s", program,

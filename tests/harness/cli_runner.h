@@ -85,11 +85,12 @@ inline int CliRunner::start(const std::vector<std::string>& arguments,
   for (std::string& a : copies) argv.push_back(a.data());
   argv.push_back(nullptr);
   std::string in = path("stdin"), out = path("stdout"), err = path("stderr");
-  std::string db = path("default.db");
+  std::string db = path("default.db"), cache = path("programs");
   pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("fork failed");
   if (pid > 0) return pid;
   setenv("BEAMLINE_DB", db.c_str(), 1);
+  setenv("BEAMLINE_CACHE", cache.c_str(), 1);
   dup2(open(in.c_str(), O_RDONLY), 0);
   dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
   dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
