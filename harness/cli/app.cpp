@@ -233,7 +233,8 @@ int run_app(const std::vector<std::string>& arguments) {
   } catch (const std::exception& e) {
     log.error(fmt::format("internal failure: {}", e.what()));
   }
-  if (std::fflush(stdout) != 0 && code == exit_ok) {
+  // An earlier write may have failed, too; then there is nothing left to flush.
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == exit_ok) {
     log.error("cannot write to stdout");
     code = exit_internal;
   }

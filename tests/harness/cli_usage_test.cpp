@@ -77,6 +77,28 @@ INSTANTIATE_TEST_SUITE_P(All, Usage, ::testing::Values(
     UsageCase{{"ir", "simplify", "1 // 0"}, "column"}));
 // clang-format on
 
+// Neither the user's mistake nor a kernel's: helpers that are not there, a full disk behind stdout.
+TEST(InternalFailure, IsWhatTheWorldRefuses) {
+  CliRunner cli;
+  const std::string alone = cli.path("alone");
+  std::filesystem::create_directory(alone);
+  std::filesystem::copy(BEAMLINE_BIN_DIR "/beamline", alone);
+  const std::string error = cli.path("error");
+  const auto run = [&](const std::string& command) {
+    const int status =
+        std::system(("BEAMLINE_DB=" + cli.path("x.db") + " BEAMLINE_CACHE=" + cli.path("cache") +
+                     " " + command + " 2>" + error)
+                        .c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(run(alone + "/beamline run --no-db " + quickstart + ":rowsum* >/dev/null"), 1);
+  EXPECT_NE(read_file(error).find("internal failure: cannot start " + alone + "/beamline-compile"),
+            std::string::npos)
+      << read_file(error);
+  EXPECT_EQ(run(BEAMLINE_BIN_DIR "/beamline ir rules >/dev/full"), 1);
+  EXPECT_NE(read_file(error).find("cannot write to stdout"), std::string::npos);
+}
+
 TEST(Help, EveryCommandSaysWhatItPrints) {
   CliRunner cli;
   CliResult overview = cli.run({"--help"});
