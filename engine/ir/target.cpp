@@ -32,11 +32,11 @@ constexpr Emulated emulated[] = {
 std::string target_text(const Target& t) {
   return fmt::format(
       "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};"
-      "local_max={};shared_bytes={};masked_tails={};index_dtype={};"
+      "local_max={};shared_bytes={};masked_tails={};index_dtype={};magic_division={};"
       "tensor_cores={};allow_tf32={}",
       t.name, t.cpu, t.features, t.vector_bytes, t.vector_registers, t.threads, int{t.has_local},
       t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype),
-      use_names[static_cast<size_t>(t.tensor_cores)], int{t.allow_tf32});
+      int{t.magic_division}, use_names[static_cast<size_t>(t.tensor_cores)], int{t.allow_tf32});
 }
 
 std::optional<TensorCoreUse> tensor_core_use(std::string_view name) {
@@ -79,6 +79,8 @@ std::optional<Target> parse_target(std::string_view text) {
       const auto d = dtype_from_name(value);
       ok = d.has_value() && is_int(*d);
       if (ok) t.index_dtype = *d;
+    } else if (key == "magic_division") {
+      ok = read_int(value, flag), t.magic_division = flag != 0;
     } else if (key == "tensor_cores") {
       const auto use = tensor_core_use(value);
       ok = use.has_value();
@@ -104,6 +106,7 @@ std::optional<Target> emulated_target(std::string_view name) {
       t.local_max = e.local_max;
       t.shared_bytes = e.shared_bytes;
       t.masked_tails = false;
+      t.magic_division = true;
       return t;
     }
   return std::nullopt;

@@ -26,6 +26,9 @@ struct Target {
   int shared_bytes = 32768;  // memory that a group shares
   bool masked_tails = true;  // loads and stores under a lane mask; amounts need not divide
   DType index_dtype = DType::I64;
+  // Divides integers by constants through products. Compilers of processors do that well by
+  // themselves; those of GPUs know no bounds of an index, so that its product would be a wide one.
+  bool magic_division = false;
   TensorCoreUse tensor_cores = TensorCoreUse::On;  // where it has any
   bool allow_tf32 = false;                         // f32 factors may lose 13 bits of mantissa
 

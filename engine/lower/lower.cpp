@@ -91,6 +91,7 @@ constexpr Pass passes[] = {
     {"order index sums",      [](State& s) { s.graph = order_index_sums(s.graph); }},
     {"coalesce accesses",     [](State& s) { if (s.target.has_local) s.graph = coalesce_accesses(s.graph); }},
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, index_dtype(s.graph, s.target)); }},
+    {"magic division",        [](State& s) { if (s.target.magic_division) s.graph = magic_division(s.graph, s.trace); }},
     {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.trace); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},
 };

@@ -62,6 +62,9 @@ UOp coalesce_accesses(UOp ast);
 /// 19: weak integers become `index_dtype`.
 UOp lower_index_dtypes(UOp ast, DType index_dtype);
 
+/// 24: integer division by constants becomes multiplications (magic_division.h).
+UOp magic_division(UOp ast, Trace* trace = nullptr);
+
 /// 22, 24: ops no CPU instruction has: floor division and modulo, reciprocal, exp2 and log2.
 UOp decompose(UOp ast, Trace* trace = nullptr);
 

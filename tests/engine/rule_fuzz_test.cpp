@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "engine/ir/print.h"
+#include "engine/lower/magic_division.h"
 #include "engine/rules/rules.h"
 #include "tests/engine/rule_instances.h"
 
@@ -54,16 +55,16 @@ Count fuzz(const Rule& rule, int trials, uint64_t seed) {
   return count;
 }
 
-TEST(RuleFuzz, BothSidesOfEveryRuleAreEqual) {
+void fuzz_all(const Rules<>& rules) {
   std::string table;
   uint64_t seed = 1;
-  for (const Rule* r : sym().list()) {
+  for (const Rule* r : rules.list()) {
     if (testing::rules_without_value.contains(r->name) || r->kind != RuleClass::Exact) continue;
     Count c;
     for (int round = 0; round < 24 && c.compared < 1000; round++) {
       const Count n = fuzz(*r, 1500, seed++);
       c.fired += n.fired, c.compared += n.compared;
-      if (HasFailure()) break;
+      if (::testing::Test::HasFailure()) break;
     }
     table += fmt::format("{:<22} fired {:>6}  compared {:>6}\n", r->name, c.fired, c.compared);
     EXPECT_GT(c.fired, 0) << r->name << " never fires";
@@ -71,6 +72,9 @@ TEST(RuleFuzz, BothSidesOfEveryRuleAreEqual) {
   }
   std::fputs(table.c_str(), stdout);
 }
+
+TEST(RuleFuzz, BothSidesOfEveryRuleAreEqual) { fuzz_all(sym()); }
+TEST(RuleFuzz, ProductsAreTheDivisionsTheyReplace) { fuzz_all(magic_division_rules()); }
 
 // Real values that are equal up to rounding. Where one is NaN or infinite, so is the other.
 bool nearly_equal(const ScalarValue& a, const ScalarValue& b, double tolerance) {
