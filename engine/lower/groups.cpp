@@ -141,8 +141,9 @@ UOp add_grid(UOp ast, Grid& grid) {
       if (i == 0 || u.op() != Op::END || !place.contains(u.src(i)))
         src.push_back(done.at(u.src(i)));
     UOp v = u.op() == Op::END && src.size() == 1 ? src[0] : src == u.srcs() ? u : rebuild(u, src);
-    // What does not depend on a dimension of the group is stored by its first thread only.
-    if (u.op() == Op::STORE && u.src(0).src(0).op() == Op::PARAM) {
+    // What does not depend on a dimension of the group is stored by its first thread only; but each
+    // thread has registers of its own.
+    if (u.op() == Op::STORE && memory_of(u.src(0)).addrspace() != AddrSpace::Reg) {
       UOp gate = v.nsrc() == 3 ? v.src(2) : UOp{};
       for (UOp r : local) {
         if (u.src(0).has_range(r)) continue;

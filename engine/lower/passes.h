@@ -68,6 +68,11 @@ UOp magic_division(UOp ast, Trace* trace = nullptr);
 /// 22, 24: ops no CPU instruction has: floor division and modulo, reciprocal, exp2 and log2.
 UOp decompose(UOp ast, Trace* trace = nullptr);
 
+/// 28: where a loop writes shared memory again that other threads may still read, the group's
+/// threads wait for each other at the end of each step. Barriers between the write and the reads
+/// are there already (reduce_across_groups).
+UOp add_implicit_barriers(UOp ast);
+
 /// 26, 29: the list. ENDs of several ranges are split; a loop's nodes stand between its RANGE and
 /// its END.
 std::vector<UOp> linearize(UOp sink);

@@ -95,9 +95,10 @@ std::optional<std::string> KernelSchedule::pad_to(const Opt& opt, UOp r) {
   return std::nullopt;
 }
 
-// Every thread of a group keeps its partial result, for each of its written out values.
-std::optional<std::string> KernelSchedule::check_shared_bytes(int64_t amount,
-                                                              int64_t new_groups) const {
+// Every thread of a group keeps its partial results, for each of its written out values. `grouped`
+// is about to become a loop of the group.
+std::optional<std::string> KernelSchedule::check_shared_bytes(int64_t amount, int64_t new_groups,
+                                                              UOp grouped) const {
   int64_t elements = amount, groups = new_groups, bytes = 0;
   for (UOp a : axes()) {
     const AxisType t = a.axis_type();
@@ -105,8 +106,13 @@ std::optional<std::string> KernelSchedule::check_shared_bytes(int64_t amount,
     if (is_group(t)) groups *= size(a);
   }
   if (groups <= 1) return std::nullopt;
-  for (UOp u : toposort(ast_))
-    if (u.op() == Op::REDUCE) bytes = std::max<int64_t>(bytes, dtype_bytes(u.dtype()));
+  for (UOp u : toposort(ast_)) {
+    if (u.op() != Op::REDUCE) continue;
+    const std::vector<UOp> src = u.srcs();
+    const bool shares = std::any_of(src.begin() + 1, src.end(),
+                                    [&](UOp r) { return r == grouped || is_group(r.axis_type()); });
+    if (shares) bytes += dtype_bytes(u.dtype());
+  }
   if (elements * bytes > target_.shared_bytes)
     return fmt::format("{} bytes of shared memory exceed the {} of a group", elements * bytes,
                        target_.shared_bytes);
@@ -129,16 +135,13 @@ std::optional<std::string> KernelSchedule::check_local(const Opt& opt, UOp r,
   if (local) return check_shared_bytes(amount, 1);
   if (!applied_.empty() && applied_[0].kind == OptKind::TC)
     return "a warp that uses its tensor cores has no group to reduce across";
-  for (UOp a : axes())
-    if (a.axis_type() == AxisType::WEAK || a.axis_type() == AxisType::LOOP)
-      return "an output loop that is not part of the grid would share the memory of its steps";
   for (UOp u : toposort(ast_)) {
     if (u.op() != Op::REDUCE) continue;
     for (UOp inner : toposort(u.src(0)))
       for (size_t i = 1; inner.op() == Op::REDUCE && i < inner.nsrc(); i++)
         if (inner.src(i) == r) return "the reduction lies within another one";
   }
-  return check_shared_bytes(amount, amount);
+  return check_shared_bytes(amount, amount, r);
 }
 
 }  // namespace beamline

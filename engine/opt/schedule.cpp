@@ -215,12 +215,16 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
   for (const Packing& p : packings_)
     if (p.slot == slot) return fmt::format("operand {} is packed already", slot);
   std::vector<UOp> reads;
+  int stores = 0;
   for (UOp u : toposort(ast_)) {
+    stores += u.op() == Op::STORE;
     if (u.op() == Op::STORE && u.src(0).src(0).param().slot == slot)
       return fmt::format("operand {} is written", slot);
     if (u.op() == Op::INDEX && u.src(0).op() == Op::PARAM && u.src(0).param().slot == slot)
       reads.push_back(u);
   }
+  // The loops around the packing would have to be those of the store that reads it.
+  if (stores != 1) return fmt::format("PACK is for kernels of one store; here are {}", stores);
   if (reads.size() != 1)
     return fmt::format("PACK needs an operand that is read at one place; {} is read at {}", slot,
                        reads.size());

@@ -74,7 +74,8 @@ class KernelSchedule {
   Split padding(UOp r, int64_t multiple) const;
   std::optional<std::string> pad_to(const Opt& opt, UOp r);
   std::optional<std::string> check_local(const Opt& opt, UOp r, int64_t amount) const;
-  std::optional<std::string> check_shared_bytes(int64_t amount, int64_t new_groups) const;
+  std::optional<std::string> check_shared_bytes(int64_t amount, int64_t new_groups,
+                                                UOp grouped = {}) const;
   std::optional<std::string> check_registers(UOp r, int64_t amount) const;
   std::optional<std::string> swap_loops(const Opt& opt);
   // In tensor_core.cpp.

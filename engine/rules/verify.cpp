@@ -18,11 +18,11 @@ constexpr unsigned bit(Stage s) { return 1u << static_cast<unsigned>(s); }
 constexpr OpSet leaves = Op::PARAM | Op::CONST | Op::STACK;
 constexpr OpSet tensor_ops =
     leaves | ops::elementwise | ops::movement | Op::REDUCE | Op::CONTIGUOUS | Op::DETACH | Op::SINK;
-constexpr OpSet kernel_ops =
-    leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END | Op::STORE | Op::INDEX | Op::RANGE;
+constexpr OpSet kernel_ops = leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END |
+                             Op::STORE | Op::GROUP | Op::INDEX | Op::RANGE;
 constexpr OpSet scheduled_ops = kernel_ops | Op::WMMA;
-constexpr OpSet lowered_ops = scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::GROUP |
-                              Op::SHRINK | Op::SPECIAL | Op::BARRIER;
+constexpr OpSet lowered_ops =
+    scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
 constexpr OpSet multi_device = Op::UNSHARD | Op::ALLREDUCE | Op::COPY | Op::MSELECT | Op::MSTACK;
 
@@ -81,7 +81,7 @@ constexpr Check checks[] = {
     {"param-flat",      kernel | after_opts, 1, Op::PARAM,  [](UOp u) { return u.addrspace() == AddrSpace::Alu || (u.shape().size() == 1 && u.numel() > 0); }, "one dimension of at least one element"},
     {"sink-stores",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return std::ranges::all_of(u.srcs(), [](UOp s) { return s.op() == Op::END || s.op() == Op::STORE || s.op() == Op::GROUP; }) && u.nsrc() > 0; }, "stores, ended"},
     {"sink-closed",     kernel | lowered,    1, Op::SINK,   [](UOp u) { return u.ranges().empty(); }, "every range ended"},
-    {"end-ranges",      kernel | after_opts, 1, Op::END,    [](UOp u) { return u.nsrc() > 1 && (u.src(0).op() == Op::STORE || u.src(0).op() == Op::END || u.src(0).op() == Op::GROUP) && all_ranges(u, 1); }, "a store and ranges"},
+    {"end-ranges",      kernel | after_opts, 1, Op::END,    [](UOp u) { return u.nsrc() > 1 && (Op::STORE | Op::END | Op::GROUP | Op::BARRIER).has(u.src(0).op()) && all_ranges(u, 1); }, "a store and ranges"},
     {"range-size",      kernel | after_opts, 1, Op::RANGE,  [](UOp u) { return u.nsrc() == 1 && u.src(0).is_const() && u.src(0).ival() > 0; }, "a constant positive end"},
     {"range-dtype",     kernel,              1, Op::RANGE,  [](UOp u) { return u.dtype() == DType::WeakInt; }, "weakint: its width is chosen later"},
     {"tensor-reduce",   tensor,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1; }, "leading dims, no ranges"},

@@ -103,6 +103,79 @@ TEST_F(Local, GridAndGroupAreTold) {
   EXPECT_EQ(shared, 16 * 8 * 4);
 }
 
+// out0[g] = sum_k a[g, k] and out1[g, i] = sum_k b[g, i, k]: the loop over i is none of the grid.
+UOp two_stores(int64_t m, int64_t n, int64_t k) {
+  const auto memory = [](int64_t slot, int64_t elements) {
+    ParamArg a;
+    a.slot = slot;
+    const int64_t shape[] = {elements};
+    return param(a, DType::F32, shape);
+  };
+  const UOp g = range(m, 0, AxisType::WEAK), i = range(n, 1, AxisType::WEAK),
+            k0 = range(k, 2, AxisType::REDUCE), k1 = range(k, 3, AxisType::REDUCE);
+  const auto at = [](UOp p, UOp index) { return make(Op::INDEX, p.dtype(), {p, index}); };
+  const auto sum = [](UOp v, UOp r) {
+    const UOp over[] = {r};
+    return reduce(Op::ADD, v, over, 0);
+  };
+  const UOp row = g * iconst(n) + i;
+  const UOp first = make(Op::STORE, DType::Void,
+                         {at(memory(0, m), g), sum(at(memory(2, m * k), g * iconst(k) + k0), k0)}),
+            second = make(Op::STORE, DType::Void,
+                          {at(memory(1, m * n), row),
+                           sum(at(memory(3, m * n * k), row * iconst(k) + k1), k1)});
+  const UOp body = make(Op::GROUP, DType::Void, {first, make(Op::END, DType::Void, {second, i})});
+  return make(Op::SINK, DType::Void, {make(Op::END, DType::Void, {body, g})});
+}
+
+// The steps of such a loop share memory: nobody writes to it again before all have read.
+TEST_F(Local, AGroupInALoopWaitsAtItsEnd) {
+  constexpr int64_t m = 3, n = 5, k = 8;
+  const UOp ast = two_stores(m, n, k);
+  EXPECT_EQ(axes(ast, ""), "5 WEAK, 3 GLOBAL, 8 REDUCE, 8 REDUCE, ");
+  EXPECT_EQ(axes(ast, "PACK:3:1"), "PACK is for kernels of one store; here are 2");
+  const auto run = [&](const char* opts, std::vector<std::string> skip, int barriers) {
+    LowerOptions options;
+    options.skip = std::move(skip);
+    const auto lowered = lower(ast, std::get<Opts>(parse_opts(opts)), target, options);
+    if (const auto* r = std::get_if<OptRefusal>(&lowered)) return r->reason;
+    const auto& linear = std::get<LinearKernel>(lowered);
+    EXPECT_EQ(std::ranges::count(linear.list, Op::BARRIER, &UOp::op), barriers) << opts;
+    std::vector<InterpreterBuffer> memory;
+    for (const int64_t size : {m, m * n, m * k, m * n * k})
+      memory.push_back(make_buffer(DType::F32, static_cast<size_t>(size)));
+    for (size_t p : {2, 3})
+      for (size_t e = 0; e < memory[p].size(); e++)
+        memory[p].floats[e] = static_cast<double>(e % 7);
+    if (auto error = interpret(linear.list, memory, {1, linear.grid.global, linear.grid.local}))
+      return *error;
+    for (size_t p : {0, 1})
+      for (size_t e = 0; e < memory[p].size(); e++) {
+        double want = 0;
+        for (size_t x = 0; x < k; x++) want += memory[p + 2].floats[e * k + x];
+        EXPECT_EQ(memory[p].floats[e], want) << opts;
+      }
+    return std::string("ran");
+  };
+  EXPECT_EQ(run("", {}, 0), "ran");
+  EXPECT_EQ(run("GROUP:0:4", {}, 1), "ran");  // outside of the loop
+  EXPECT_EQ(run("GROUP:1:4", {}, 2), "ran");  // within
+  EXPECT_EQ(run("GROUPTOP:1:0", {}, 2), "ran");
+  EXPECT_EQ(run("GROUP:0:4;GROUP:1:4", {}, 3), "ran");
+  EXPECT_EQ(run("GROUP:1:4", {"implicit barriers"}, 1),
+            "LOAD: shared element 0 is read without a barrier after its write");
+}
+
+// What two reductions leave in shared memory is there at once.
+TEST_F(Local, SharedMemoryOfAllReductionsCounts) {
+  const UOp ast = two_stores(4, 4, 8192);
+  EXPECT_EQ(axes(ast, "GROUP:0:1024;GROUP:1:1024"), "1048576 threads exceed the 1024 of a group");
+  target.shared_bytes = 300;
+  EXPECT_EQ(axes(ast, "GROUP:0:8"), "4 WEAK, 4 GLOBAL, 8 GROUP_REDUCE, 1024 REDUCE, 8192 REDUCE, ");
+  EXPECT_EQ(axes(ast, "GROUP:0:8;GROUP:1:8"),
+            "512 bytes of shared memory exceed the 300 of a group");
+}
+
 // Kernels that are wrong on purpose: a thread of a group of four stores to, and reads from, shared
 // memory.
 class Faulty : public testing::Test {

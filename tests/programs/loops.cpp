@@ -87,4 +87,23 @@ Program random_loops(uint64_t seed) {
   }
 }
 
+Program random_pairs(uint64_t seed) {
+  Program p = random_loops(2 * seed);
+  Program other = random_loops(2 * seed + 1);
+  const size_t before = p.inputs.size();
+  std::string text;  // its inputs are numbered on
+  for (const char* c = other.statements[0].expression.c_str(); *c; c++) {
+    text += *c;
+    if (*c != 'x' || c[1] < '0' || c[1] > '9') continue;
+    text += std::to_string(before + static_cast<size_t>(*++c - '0'));
+  }
+  for (Input& i : other.inputs) {
+    i.name = "x" + std::to_string(p.inputs.size());
+    p.inputs.push_back(std::move(i));
+  }
+  p.statements.push_back({"t1", text, {}});
+  p.results.push_back("t1");
+  return p;
+}
+
 }  // namespace beamline::fuzz

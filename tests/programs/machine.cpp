@@ -18,6 +18,7 @@
 #include "engine/rangeify/rangeify.h"
 #include "engine/render/render_kernel.h"
 #include "engine/rules/verify.h"
+#include "tests/programs/fuse.h"
 #include "tests/programs/opencl.h"
 #include "workloads/elements.h"
 
@@ -56,6 +57,12 @@ Memory memory_of(const KernelGraph& g, const Program& p) {
     }
   }
   return m;
+}
+
+KernelGraph kernels_of(UOp sink, const Plan& plan) {
+  KernelGraph g = make_kernels(sink);
+  if (plan.fused) fuse_pairs(g.kernels);
+  return g;
 }
 
 // Opts of the kernels of a program, one after another.
@@ -246,7 +253,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
     for (const Input& i : p.inputs) inputs.push_back(i.value);
     const auto typed = evaluate_tensors(g.graph.sink, inputs, Rounding::Typed);
     const auto wide = evaluate_tensors(g.graph.sink, inputs, Rounding::Wide);
-    const KernelGraph k = make_kernels(g.graph.sink);
+    const KernelGraph k = kernels_of(g.graph.sink, plan);
     if (run) run->kernels += k.kernels.size();
     for (const KernelAst& kernel : k.kernels) kernels += "\n" + print_uops(kernel.ast);
     Memory memory = memory_of(k, p);
@@ -272,7 +279,7 @@ void cover(const Program& p, const Plan& plan, Coverage& coverage) {
   Arena arena;
   const Arena::Scope scope(arena);
   Chooser chooser(plan);
-  for (const KernelAst& k : make_kernels(build(p).graph.sink).kernels)
+  for (const KernelAst& k : kernels_of(build(p).graph.sink, plan).kernels)
     lowered(k.ast, chooser.next(k.ast), plan.target, &coverage);
 }
 
@@ -283,7 +290,7 @@ std::vector<std::string> opts_of(const Program& p, const Plan& plan) {
   std::vector<std::string> out;
   const Graph g = build(p);
   if (!g.error.empty()) return out;
-  for (const KernelAst& k : make_kernels(g.graph.sink).kernels)
+  for (const KernelAst& k : kernels_of(g.graph.sink, plan).kernels)
     out.push_back(opts_text(chooser.next(k.ast)));
   return out;
 }

@@ -22,6 +22,7 @@ struct Plan {
   uint64_t seed = 0;                  // of Random
   std::vector<std::string> listed{};  // of Listed: one text a kernel
   bool opencl = false;                // emulated kernels also as OpenCL C
+  bool fused = false;                 // pairs of kernels are one, where they can be
   std::string describe() const;
 };
 /// Compares with the tensor-level evaluator; machine code's kernels also without opts through the

@@ -16,7 +16,8 @@
 namespace beamline::fuzz {
 namespace {
 
-void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = random_loops) {
+void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = random_loops,
+         bool fused = false) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
   count = setting("BEAMLINE_FUZZ_COUNT", count);
   RunFacts facts;
@@ -25,7 +26,7 @@ void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = rando
   size_t opts = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
     const Program p = make(seed);
-    Plan plan{Plan::Kind::Random, target, seed, {}, false};
+    Plan plan{Plan::Kind::Random, target, seed, {}, false, fused};
     if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
     if (disagreement(p, plan, &facts))
       FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
@@ -38,6 +39,13 @@ TEST(RandomOpts, AgreeThroughLlvm) {
   Target target;
   target.threads = 4;
   run(target, programs / 2);
+}
+
+// Kernels of two stores each, of which all loops but one are in one of the stores only.
+TEST(RandomOpts, FusedKernelsAgreeThroughLlvm) {
+  Target target;
+  target.threads = 4;
+  run(target, programs / 8, random_pairs, true);
 }
 
 TEST(RandomOpts, AgreeThroughC) {
@@ -57,9 +65,9 @@ TEST(RandomOpts, AgreeThroughOpenCl) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1),
                  count = setting("BEAMLINE_FUZZ_COUNT", programs / 40);
   for (uint64_t seed = first; seed < first + count; seed++) {
-    const Program p = random_loops(seed);
-    Plan plan{Plan::Kind::Random, target, seed, {}, false};
-    plan.opencl = true;
+    const bool pairs = seed % 3 == 0;
+    const Program p = pairs ? random_pairs(seed) : random_loops(seed);
+    const Plan plan{Plan::Kind::Random, target, seed, {}, /*opencl=*/true, pairs};
     if (disagreement(p, plan))
       FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
   }
@@ -72,6 +80,11 @@ TEST_P(OnEmulator, RandomOptsAgree) { run(*emulated_target(GetParam()), programs
 TEST_P(OnEmulator, RandomProgramsAgree) {
   run(*emulated_target(GetParam()), programs / 20,
       [](uint64_t seed) { return Generator(seed).program(); });
+}
+
+// Reductions across a group within a loop: shared memory is written again and again.
+TEST_P(OnEmulator, FusedKernelsAgree) {
+  run(*emulated_target(GetParam()), programs / 20, random_pairs, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnEmulator, testing::ValuesIn(emulated_targets()), [](const auto& p) {
@@ -88,6 +101,9 @@ TEST(RandomOpts, CoverEveryOptAndPass) {
   for (const Target& target : {cpu, *emulated_target("emulator:sm_90")})
     for (uint64_t seed = 1; seed <= lowered; seed++)
       cover(random_loops(seed), {Plan::Kind::Random, target, seed, {}, false}, seen);
+  for (uint64_t seed = 1; seed <= lowered; seed++)
+    cover(random_pairs(seed),
+          {Plan::Kind::Random, *emulated_target("emulator:sm_90"), seed, {}, false, true}, seen);
   for (const auto& [what, counts] :
        {std::pair("ops", seen.ops), {"opts", seen.opts}, {"passes", seen.passes}}) {
     fmt::print("{}:", what);
