@@ -10,6 +10,7 @@ namespace {
 struct Access {
   UOp memory, node;
   bool writes;
+  bool awaited = false;  // nothing goes on behind it before all are there
 };
 
 std::vector<Access> shared_accesses(const std::vector<UOp>& order) {
@@ -27,7 +28,7 @@ bool written_again(const std::vector<Access>& accesses, UOp loop) {
   return std::ranges::any_of(accesses, [&](const Access& w) {
     return w.writes && w.node.has_range(loop) &&
            std::ranges::any_of(accesses, [&](const Access& r) {
-             return !r.writes && r.memory == w.memory && r.node.has_range(loop);
+             return !r.writes && !r.awaited && r.memory == w.memory && r.node.has_range(loop);
            });
   });
 }
@@ -36,7 +37,7 @@ bool written_again(const std::vector<Access>& accesses, UOp loop) {
 
 UOp add_implicit_barriers(UOp ast) {
   const std::vector<UOp> order = toposort(ast);
-  const std::vector<Access> accesses = shared_accesses(order);
+  std::vector<Access> accesses = shared_accesses(order);
   if (accesses.empty()) return ast;
   NodeMap<UOp> done;
   for (UOp u : order) {
@@ -52,6 +53,7 @@ UOp add_implicit_barriers(UOp ast) {
       src[0] = make(Op::BARRIER, DType::Void,
                     {inner.size() == 1 ? inner[0] : make(Op::END, DType::Void, inner)});
       src.resize(last + 1);
+      for (Access& a : accesses) a.awaited |= a.node.has_range(u.src(last));
     }
     done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
   }

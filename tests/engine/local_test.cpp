@@ -6,6 +6,7 @@
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
 #include "engine/lower/lower.h"
+#include "engine/lower/passes.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/tensor/tensor_ops.h"
 
@@ -226,6 +227,36 @@ TEST_F(Faulty, IsFound) {
   EXPECT_EQ(run(store(at(out, special("lidx1", 4)), one)), "SPECIAL: the grid has no lidx1");
   EXPECT_EQ(run(store(at(shared, iconst(4, DType::I64)), one)),
             "STORE: element 4 of BUFFER 0 with 4 elements");
+}
+
+// Two loops, one in the other. What the inner one waits for, the outer one need not.
+TEST_F(Faulty, LoopsWaitWhereTheyHaveTo) {
+  const auto loop = [](int64_t id) {
+    return make(Op::RANGE, DType::I64, {iconst(3, DType::I64)},
+                range(3, id, AxisType::LOOP).node()->val);
+  };
+  const UOp i = loop(0), j = loop(1), last = iconst(3, DType::I64);
+  const auto number = [](UOp u) { return make(Op::CAST, DType::F32, {u}); };
+  const auto behind = [](UOp end) { return make(Op::BARRIER, DType::Void, {end}); };
+  const auto barriers = [&](UOp body, std::vector<UOp> loops) {
+    loops.insert(loops.begin(), body);
+    const UOp sink = make(Op::SINK, DType::Void, {make(Op::END, DType::Void, loops)});
+    const std::vector<UOp> list = linearize(add_implicit_barriers(sink));
+    std::vector<InterpreterBuffer> memory{make_buffer(DType::F32, 4)};
+    EXPECT_EQ(interpret(list, memory, {1, {}, {4}}).value_or("ran"), "ran");
+    return std::ranges::count(list, Op::BARRIER, &UOp::op);
+  };
+  const UOp from_last = last + me * iconst(-1, DType::I64);
+  const auto exchanged = [&](UOp value) {
+    return load(at(after(behind(store(at(shared, me), value))), from_last));
+  };
+  const auto put = [&](UOp v) { return store(at(out, me), v); };
+  EXPECT_EQ(barriers(put(exchanged(number(i))), {i}), 2);
+  EXPECT_EQ(barriers(put(exchanged(number(i) + number(j))), {i, j}), 2);
+  EXPECT_EQ(barriers(put(exchanged(number(i)) + number(j)), {i, j}), 2);  // the outer one waits
+  const UOp inner = make(Op::END, DType::Void, {put(exchanged(number(i) + number(j))), j});
+  EXPECT_EQ(barriers(inner, {i}), 2);
+  EXPECT_EQ(barriers(put(exchanged(one) + number(j)), {j}), 1);  // written before the loop
 }
 
 }  // namespace
