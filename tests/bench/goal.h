@@ -33,5 +33,6 @@ std::span<const Goal> matmul_goals();
 std::span<const Goal> search_goals();
 std::span<const Goal> engine_goals();
 std::span<const Goal> peer_goals();
+std::span<const Goal> math_goals();
 
 }  // namespace beamline::bench

@@ -81,7 +81,8 @@ Arguments read_arguments(int argc, char** argv) {
 
 std::vector<Goal> selected(const Arguments& arguments) {
   std::vector<Goal> out;
-  for (std::span<const Goal> part : {matmul_goals(), search_goals(), engine_goals(), peer_goals()})
+  for (std::span<const Goal> part :
+       {matmul_goals(), search_goals(), engine_goals(), math_goals(), peer_goals()})
     for (const Goal& g : part) {
       bool wanted = arguments.globs.empty();
       for (const std::string& glob : arguments.globs)
