@@ -81,7 +81,6 @@ bool computed(UOp u) { return u.dtype() == DType::F32 || u.dtype() == DType::F64
 // clang-format off
 constexpr RuleOf<void> table[] = {
     rule("lower-small-float", node(ops::alu | Op::CAST | Op::REDUCE).tail().as("u"), [](Cap<"u"> u) { return lower_small_float(u); }),
-    rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, decompose_sin); }),
     rule("lower-threefry",   node(Op::THREEFRY, x, y),     [](X a, Y b)  { return threefry_of(a, b); }),
     rule("lower-floordiv",   node(Op::FLOORDIV, x, y),     [](X a, Y b)  { return floor_division(a, b); }),
     rule("lower-floormod",   node(Op::FLOORMOD, x, y),     [](X a, Y b)  { return floor_modulo(a, b); }),
@@ -89,27 +88,38 @@ constexpr RuleOf<void> table[] = {
     rule("lower-exp2",       node(Op::EXP2, x),            [](X a)       { return through_f32(a, decompose_exp2); }),
     rule("lower-log2",       node(Op::LOG2, x),            [](X a)       { return through_f32(a, [](UOp v) { return decompose_log2(v); }); }),
 };
+constexpr RuleOf<void> sine[] = {
+    rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, decompose_sin); }),
+};
+// Where the target has one.
+constexpr RuleOf<void> own_sine[] = {
+    rule("widen-sin",        node(Op::SIN, x),             [](X a)       { return computed(a) ? UOp() : through_f32(a, [](UOp v) { return alu(Op::SIN, {v}); }); }),
+};
 // Functions that are written as others: whole, they are exact to the last digits. Before their parts
 // are taken for themselves.
-constexpr RuleOf<void> whole[] = {
-    rule("lower-log",        node(Op::MUL, node(Op::LOG2, x), cst("k")),                      [](X a, K c)      { return computed(a) ? decompose_log2(a, c.fval()) : UOp(); }),
-    rule("lower-cos",        node(Op::MUL, node(Op::MUL, any("s") * any("s"), 2), -1) + 1,  [](S s)           { return computed(s) ? cosine_of(s) : UOp(); }),
+constexpr RuleOf<void> logarithm[] = {
+    rule("lower-log",        node(Op::LOG2, x) * cst("k"),               [](X a, K c) { return computed(a) ? decompose_log2(a, c.fval()) : UOp(); }),
+};
+constexpr RuleOf<void> cosine[] = {
+    rule("lower-cos",        node(Op::MUL, any("s") * any("s") * Pat(2), Pat(-1)) + Pat(1),           [](S s)      { return computed(s) ? cosine_of(s) : UOp(); }),
 };
 // clang-format on
 
 }  // namespace
 
-UOp decompose(UOp ast, Trace* trace) {
-  static const Matcher<> functions{Rules<>(whole)}, m{Rules<>(table)};
+UOp decompose(UOp ast, bool doubles, Trace* trace) {
+  static const Matcher<> functions{Rules<>(logarithm) + Rules<>(cosine)}, log{Rules<>(logarithm)};
+  static const Matcher<> all{Rules<>(table) + Rules<>(sine)},
+      rest{Rules<>(table) + Rules<>(own_sine)};
   RewriteOptions options;
   options.trace = trace;
   static constexpr OpSet parts = OpSet(Op::LOG2) | Op::SIN;
   if (std::ranges::any_of(toposort(ast), [](UOp u) { return parts.has(u.op()); })) {
     options.bottom_up = true;
-    ast = graph_rewrite(ast, functions, nullptr, options);
+    ast = graph_rewrite(ast, doubles ? functions : log, nullptr, options);
     options.bottom_up = false;
   }
-  return graph_rewrite(ast, m, nullptr, options);
+  return graph_rewrite(ast, doubles ? all : rest, nullptr, options);
 }
 
 }  // namespace beamline

@@ -92,7 +92,7 @@ constexpr Pass passes[] = {
     {"coalesce accesses",     [](State& s) { if (s.target.has_local) s.graph = coalesce_accesses(s.graph); }},
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, index_dtype(s.graph, s.target)); }},
     {"magic division",        [](State& s) { if (s.target.magic_division) s.graph = magic_division(s.graph, s.trace); }},
-    {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.trace); }},
+    {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.target.name != "emulator:metal", s.trace); }},
     {"implicit barriers",     [](State& s) { if (s.target.has_local) s.graph = add_implicit_barriers(s.graph); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},
 };

@@ -1,4 +1,4 @@
-// The dialects of C, as records.
+// The dialects of C for CPUs and OpenCL, as records; gpu_dialects.cpp has the others.
 #include "engine/render/c_style.h"
 
 #include <span>
@@ -33,7 +33,7 @@ constexpr CDialect with_types(CDialect d, std::span<const TypeName> names) {
 
 }  // namespace
 
-const CDialect clang_dialect =
+constinit const CDialect clang_dialect =
     with_types({.name = "clang",
                 .prelude = "#pragma STDC FP_CONTRACT ON\n",
                 .signature = "void {}(void* const* buffers, long long core_id)",
@@ -60,7 +60,7 @@ const CDialect clang_dialect =
                 .barrier = ""},
                clang_types);
 
-const CDialect opencl_dialect = with_types(
+constinit const CDialect opencl_dialect = with_types(
     {.name = "OpenCL",
      .prelude = "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#endif\n"
                 "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"

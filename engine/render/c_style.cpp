@@ -1,16 +1,20 @@
 #include "engine/render/c_style.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
 #include "engine/lower/small_floats.h"
 #include "engine/render/origin_comments.h"
+#include "engine/rules/linear.h"
 
 namespace beamline {
 namespace {
@@ -49,15 +53,22 @@ class CRenderer {
       emit(u);
       origins_.note(u, body_, before, indent_, "// ");
     }
-    std::string types;
-    for (const std::string& t : types_) types += t;
-    return fmt::format("// {}\n", kernel_.name) + std::string(dialect_.prelude) + types +
-           fmt::format(fmt::runtime(dialect_.signature), entry, list) + " {\n" + head + body_ +
-           "}\n";
+    std::string text = fmt::format("// {}\n{}", kernel_.name, dialect_.prelude);
+    if (std::ranges::any_of(kernel_.list, [](UOp u) { return u.dtype() == DType::F16; }))
+      text += dialect_.half_prelude;
+    for (const std::string& t : types_) text += t;
+    for (const std::string& f : functions_) text += f;
+    int64_t threads = 1;
+    for (int64_t n : kernel_.grid.local) threads *= n;
+    return text + fmt::format(fmt::runtime(dialect_.signature), entry, list, threads) + " {\n" +
+           head + body_ + "}\n";
   }
 
  private:
-  static int64_t width(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }  // 0: a scalar
+  static int64_t lanes_of(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }
+  // 0: a scalar, as every lane is while it is computed alone.
+  int64_t width(UOp u) const { return alone_ ? 0 : lanes_of(u); }
+  bool splits() const { return !dialect_.vector_struct.empty(); }
 
   std::string_view scalar_type(DType t) const {
     const std::string_view name = dialect_.types[static_cast<size_t>(t)];
@@ -74,8 +85,16 @@ class CRenderer {
     for (char& c : name)
       if (c == ' ') c = '_';
     name += fmt::format("_x{}", w);
+    if (splits()) return name;
     types_.insert(
         fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", lane, name, w));
+    return name;
+  }
+  // What memory holds of w elements, where vectors are only moved.
+  std::string moved_type(DType t, int64_t w) {
+    const std::string name = vector_of(memory_type(t), w);
+    types_.insert(fmt::format(fmt::runtime(dialect_.vector_struct), name, memory_type(t), w,
+                              w * dtype_bytes(t)));
     return name;
   }
   std::string type(DType t, int64_t w) {
@@ -128,6 +147,7 @@ class CRenderer {
 
   // The value of u in w lanes (0: as a scalar).
   std::string value(UOp u, int64_t w) {
+    if (alone_ && lanes_of(u) > 0) return lanes_.at(u).at(*alone_);
     const std::string scalar = u.is_const() ? scalar_literal(u) : names_.at(u);
     if (w == width(u)) return scalar;
     CHECK(width(u) == 0);
@@ -136,7 +156,8 @@ class CRenderer {
   }
   // Lane k of u, as a scalar; of a bool, 0 or 1.
   std::string lane(UOp u, int64_t k) {
-    if (width(u) == 0) return value(u, 0);
+    if (lanes_of(u) == 0) return value(u, 0);
+    if (splits()) return lanes_.at(u).at(static_cast<size_t>(k));
     const std::string v = element(names_.at(u), k);
     return u.dtype() == DType::Bool ? fmt::format("({} != 0)", v) : v;
   }
@@ -156,6 +177,51 @@ class CRenderer {
     const std::string i =
         at.op() == Op::SHRINK ? fmt::format("{} + {}", value(index, 0), k) : lane(index, k);
     return fmt::format("{}[{}]", pointer(memory_of(at)), i);
+  }
+
+  std::string_view space(UOp memory) const {
+    return memory.addrspace() == AddrSpace::Global  ? dialect_.global_space
+           : memory.addrspace() == AddrSpace::Local ? dialect_.local_space
+                                                    : dialect_.thread_space;
+  }
+  // Neighbours that one instruction of a GPU moves: their place is a multiple of their size.
+  static bool moves_whole(UOp at, int64_t w) {
+    if (at.op() != Op::SHRINK || memory_of(at).addrspace() == AddrSpace::Reg) return false;
+    if (!std::has_single_bit(static_cast<uint64_t>(w)) || w * dtype_bytes(at.dtype()) > 16)
+      return false;
+    const auto sum = linear(at.src(1).src(0));
+    return sum && sum->constant % w == 0 &&
+           std::ranges::all_of(sum->terms, [&](const Term& t) { return t.coef % w == 0; });
+  }
+  std::vector<std::string> lanes_of_struct(const std::string& name, DType t, int64_t w) const {
+    std::vector<std::string> out;
+    for (int64_t k = 0; k < w; k++)
+      out.push_back(t == DType::Bool ? fmt::format("({}.v[{}] != 0)", name, k)
+                                     : fmt::format("{}.v[{}]", name, k));
+    return out;
+  }
+  std::vector<std::string> load_lanes(UOp u) {
+    const UOp at = u.src(0);
+    const int64_t w = lanes_of(u);
+    const bool gated = u.nsrc() == 3;
+    if (!gated && moves_whole(at, w)) {
+      const std::string t = moved_type(u.dtype(), w), name = fmt::format("v{}", next_++);
+      put("{1} {2} = *({0}const {1}*)&{3};", space(memory_of(at)), t, name, place(at, 0));
+      return lanes_of_struct(name, u.dtype(), w);
+    }
+    std::vector<std::string> out;
+    const std::string t(scalar_type(u.dtype()));
+    for (int64_t k = 0; k < w; k++)
+      out.push_back(gated
+                        ? let(t, "{} ? {} : {}", lane(u.src(2), k), place(at, k), lane(u.src(1), k))
+                        : let(t, "{}", place(at, k)));
+    return out;
+  }
+  // A struct of the lanes of u.
+  std::string gathered(UOp u, DType t, int64_t w) {
+    std::string list;
+    for (int64_t k = 0; k < w; k++) list += (k ? ", " : "") + lane(u, k);
+    return let(moved_type(t, w), "{{{{{}}}}}", list);
   }
 
   std::string load(UOp u) {
@@ -189,7 +255,12 @@ class CRenderer {
     const DType t = memory_of(at).dtype();
     const int64_t w = at.op() == Op::SHRINK ? at.src(2).src(0).ival() : width(at.src(1));
     const bool gated = u.nsrc() == 3;
-    if (at.op() == Op::SHRINK && !gated && t != DType::Bool) {
+    if (splits() && w > 0 && !gated && moves_whole(at, w)) {
+      const std::string x = gathered(v, t, w);
+      put("*({}{}*)&{} = {};", space(memory_of(at)), moved_type(t, w), place(at, 0), x);
+      return;
+    }
+    if (at.op() == Op::SHRINK && !gated && t != DType::Bool && !splits()) {
       const std::string x = let(type(t, w), "{}", value(v, w));
       put("{}",
           fmt::format(fmt::runtime(dialect_.vector_store), x, place(at, 0), w * dtype_bytes(t), w));
@@ -249,6 +320,12 @@ class CRenderer {
     return let(t, "{}", converted((a == DType::Bool ? "-" : "") + value(s, w), t));
   }
 
+  std::string function(std::string_view f, const std::string& t, DType in, const std::string& x) {
+    if (in == DType::F16 && !dialect_.half_math)  // exact, and so is its rounding
+      return let(t, "({})({}(({}){}))", t, f, scalar_type(DType::F32), x);
+    return let(t, "{}({})", f, x);
+  }
+
   std::string alu_value(UOp u) {
     const int64_t w = width(u);
     const DType in = u.src(u.op() == Op::WHERE ? 1 : 0).dtype();
@@ -262,8 +339,11 @@ class CRenderer {
         if (w == 0) return select(arg(0), arg(1), arg(2));
         return select(converted(arg(0), mask_type(in, w)), arg(1), arg(2));
       case Op::NEG: return let(t, "-{}", arg(0));
-      case Op::SQRT: return let(t, "{}({})", dialect_.sqrt, arg(0));
-      case Op::TRUNC: return let(t, "{}({})", dialect_.trunc, arg(0));
+      case Op::SQRT: return function(dialect_.sqrt, t, in, arg(0));
+      case Op::TRUNC: return function(dialect_.trunc, t, in, arg(0));
+      case Op::SIN:
+        if (dialect_.sin.empty()) break;
+        return function(dialect_.sin, t, in, arg(0));
       case Op::MAX: {
         const std::string a = let(t, "{}", arg(0)), b = let(t, "{}", arg(1));
         // NaN of either side wins.
@@ -299,13 +379,50 @@ class CRenderer {
     return sum;
   }
 
+  // D = A B + C by all threads of a warp.
+  void matrix_product(UOp u) {
+    const TensorCore& core = *tensor_core(u.text());
+    const DType in[] = {core.in, core.in, core.out};
+    std::string types[3], args;
+    for (size_t i = 0; i < 3; i++) {
+      const int64_t w = core.shape->elements[i];
+      types[i] = splits() ? moved_type(in[i], w) : type(in[i], w);
+      args += (i ? ", " : "") + (splits() ? gathered(u.src(i), in[i], w) : value(u.src(i), w));
+    }
+    const std::string name =
+        fmt::format("mma_{}x{}x{}_{}_{}", core.shape->n, core.shape->m, core.shape->k,
+                    core.tf32 ? "tf32" : dtype_name(core.in), dtype_name(core.out));
+    const std::string text =
+        dialect_.matrix_product ? dialect_.matrix_product(core, name, types) : "";
+    if (text.empty()) throw Unsupported{fmt::format("tensor core {}", core.name())};
+    functions_.insert(text);
+    const std::string d = let(types[2], "{}({})", name, args);
+    if (splits())
+      lanes_[u] = lanes_of_struct(d, core.out, core.shape->elements[2]);
+    else
+      names_[u] = d;
+  }
+
+  // Of a value of several lanes, where each is computed alone.
+  template <class F>
+  void each_lane(UOp u, F f) {
+    std::vector<std::string> out;
+    for (int64_t k = 0; k < lanes_of(u); k++) {
+      alone_ = static_cast<size_t>(k);
+      out.push_back(f(u));
+    }
+    alone_.reset();
+    lanes_[u] = std::move(out);
+  }
+
   // "core_id", or gidx and lidx with the number of their dimension.
   std::string special(const std::string& name, std::string_view t) const {
     const std::string_view format = name == "core_id" ? dialect_.core
                                     : name[0] == 'g'  ? dialect_.group
                                                       : dialect_.thread;
     if (format.empty()) throw Unsupported{name == "core_id" ? "threads of a CPU" : "grids"};
-    return fmt::format(fmt::runtime(format), name.back(), t);
+    return fmt::format(fmt::runtime(format), name.back(), t,
+                       static_cast<char>(name.back() - '0' + 'x'));
   }
 
   void emit(UOp u) {
@@ -337,6 +454,11 @@ class CRenderer {
           if (!u.src(i).shape().empty()) return;  // a shape of shapes: never a value
         if (u.dtype() == DType::WeakInt) return;  // a shape operand
         if (u.nsrc() == 1) return;                // the offset of a SHRINK
+        if (splits()) {
+          std::vector<std::string>& all = lanes_[u];
+          for (size_t i = 0; i < u.nsrc(); i++) all.push_back(value(u.src(i), 0));
+          return;
+        }
         const std::string name = fmt::format("v{}", next_++);
         put("{} {};", type(u), name);
         for (size_t i = 0; i < u.nsrc(); i++)
@@ -358,14 +480,28 @@ class CRenderer {
         indent_.resize(indent_.size() - 2);
         put("}}");
         return;
-      case Op::LOAD: names_[u] = load(u); return;
+      case Op::LOAD:
+        if (splits() && lanes_of(u) > 0)
+          lanes_[u] = load_lanes(u);
+        else
+          names_[u] = load(u);
+        return;
       case Op::STORE: store(u); return;
+      case Op::WMMA: matrix_product(u); return;
       case Op::CAST:
-      case Op::BITCAST: names_[u] = convert(u); return;
+      case Op::BITCAST:
+        if (splits() && lanes_of(u) > 0)
+          each_lane(u, [&](UOp v) { return convert(v); });
+        else
+          names_[u] = convert(u);
+        return;
       case Op::REDUCE: names_[u] = across(u); return;
       default:
         if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};
-        names_[u] = alu_value(u);
+        if (splits() && lanes_of(u) > 0)
+          each_lane(u, [&](UOp v) { return alu_value(v); });
+        else
+          names_[u] = alu_value(u);
     }
   }
 
@@ -373,8 +509,10 @@ class CRenderer {
   const CDialect& dialect_;
   OriginComments origins_;
   std::string body_, indent_;
-  std::set<std::string> types_;  // typedefs
+  std::set<std::string> types_, functions_;  // declared before the entry
   std::unordered_map<UOp, std::string, UOpHash> names_;
+  std::unordered_map<UOp, std::vector<std::string>, UOpHash> lanes_;  // where vectors are split
+  std::optional<size_t> alone_;                                       // the lane that is computed
   size_t next_ = 0;
 };
 
@@ -388,10 +526,6 @@ std::string render_c(const LinearKernel& kernel, const CDialect& dialect, const 
     error = fmt::format("C renderer ({}): no code for {}", dialect.name, u.what);
     return "";
   }
-}
-std::string render_opencl(const LinearKernel& kernel, const std::string& entry,
-                          std::string& error) {
-  return render_c(kernel, opencl_dialect, entry, error);
 }
 
 }  // namespace beamline

@@ -26,6 +26,13 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   const auto opts = parse_opts(request.opts_text);
   if (const auto* e = std::get_if<OptError>(&opts))
     return Refusal{"rejected", fmt::format("opts, character {}: {}", e->position, e->message)};
+  const std::string_view own = default_renderer(request.target);
+  const std::string_view renderer = request.renderer.empty() ? own : request.renderer;
+  if (renderer != "llvm" && !c_dialect(renderer))
+    return Refusal{"compile_error", fmt::format("there is no renderer '{}'", renderer)};
+  if ((renderer == "llvm" || renderer == "c") == request.target.has_local)
+    return Refusal{"compile_error", fmt::format("renderer '{}' is not for kernels of {}", renderer,
+                                                request.target.name)};
   LowerOptions options;
   options.reference = request.reference;
   const auto lowered = lower(ast, std::get<Opts>(opts), request.target, options);
@@ -35,9 +42,8 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   RenderedKernel out;
   out.entry = "beamline_kernel";
   std::string error;
-  out.source = request.target.has_local         ? render_opencl(k, out.entry, error)
-               : request.target.name == "cpu:c" ? render_c(k, clang_dialect, out.entry, error)
-                                                : render_llvm(k, out.entry, error);
+  const CDialect* dialect = c_dialect(renderer);
+  out.source = dialect ? render_c(k, *dialect, out.entry, error) : render_llvm(k, out.entry, error);
   if (!error.empty()) return Refusal{"compile_error", error};
   for (const LinearArg& a : k.args)
     out.args.push_back(

@@ -17,7 +17,8 @@ struct RenderRequest {
   bool reference =
       false;  // expected outputs: floats widened to f64, written buffers of floats are f64
   std::vector<std::string>
-      origins{};  // by node of the text: the source gets comments where it changes
+      origins{};           // by node of the text: the source gets comments where it changes
+  std::string renderer{};  // "llvm", "c", "opencl", "cuda", "hip", "metal"; "" = the target's own
 };
 
 struct RenderedArg {
@@ -29,7 +30,7 @@ struct RenderedArg {
 
 struct RenderedKernel {
   std::string source;  // LLVM IR, or C for the target cpu:c: entry(buffers, core_id), buffers in
-                       // slot order; OpenCL C for targets with groups
+                       // slot order; for targets with groups the dialect of their vendor
   std::string entry;
   std::vector<RenderedArg> args;
   Estimates estimates;

@@ -36,7 +36,7 @@ std::string with_origins(const std::string& text, std::span<const UOp> nodes, Pr
 }
 
 std::string emit(const Context& context, const std::string& stage, const ChosenKernel& k,
-                 bool origins) {
+                 const std::string& renderer, bool origins) {
   if (stage == "ast") return with_origins(k.ast_text, toposort(k.ast), Provenance::current());
   auto schedule = apply_opts(k.ast, k.opts, k.device.target);
   if (const auto* r = std::get_if<OptRefusal>(&schedule)) refuse_opt(k.opts, *r);
@@ -69,7 +69,8 @@ std::string emit(const Context& context, const std::string& stage, const ChosenK
   auto rendered = render_kernel({.ast_text = k.ast_text,
                                  .opts_text = opts_text(k.opts),
                                  .target = k.device.target,
-                                 .origins = origins ? k.origins : std::vector<std::string>{}});
+                                 .origins = origins ? k.origins : std::vector<std::string>{},
+                                 .renderer = renderer});
   if (const auto* r = std::get_if<Refusal>(&rendered))
     throw UsageError(fmt::format("{}: {}", r->stage, r->reason));
   return std::get<RenderedKernel>(rendered).source;
@@ -86,12 +87,15 @@ int run(Context& context, const Arguments& arguments) {
   if (origins && stage != "ast" && stage != "linear" && stage != "source")
     throw UsageError(
         fmt::format("--origins: for --emit ast, linear and source, not for {}", stage));
+  const std::string renderer = arguments.text("renderer", "");
+  if (!renderer.empty() && stage != "source")
+    throw UsageError(fmt::format("--renderer: for --emit source, not for {}", stage));
   Arena arena;
   Arena::Scope scope(arena);
   Provenance provenance;
   const Provenance::Scope naming(origins ? &provenance : nullptr);
   const ChosenKernel k = choose_kernel(arguments);
-  std::string text = emit(context, stage, k, origins);
+  std::string text = emit(context, stage, k, renderer, origins);
   if (!text.empty() && text.back() != '\n') text += '\n';
   if (context.global.json) {
     context.print_json({{"schema", 1},
@@ -114,6 +118,9 @@ Command ir_lower_command() {
   options.push_back({.name = "emit",
                      .value = "STAGE",
                      .help = "ast, axes, linear, source (default), asm or trace (every rewrite)"});
+  options.push_back({.name = "renderer",
+                     .value = "NAME",
+                     .help = "source as opencl, cuda, hip or metal, for a device with groups"});
   options.push_back(
       {.name = "origins",
        .value = "",

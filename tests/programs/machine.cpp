@@ -19,7 +19,7 @@
 #include "engine/render/render_kernel.h"
 #include "engine/rules/verify.h"
 #include "tests/programs/fuse.h"
-#include "tests/programs/opencl.h"
+#include "tests/programs/gpu_text.h"
 #include "workloads/elements.h"
 
 namespace beamline::fuzz {
@@ -136,16 +136,18 @@ void run_compiled(const RenderedKernel& source, const Target& target,
     std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
 }
 
-void run_machine_code(const KernelAst& k, const std::string& opts, const Target& target,
-                      Memory& m) {
-  const auto rendered = render_kernel({print_uops(k.ast), opts, target, false});
+void run_machine_code(const KernelAst& k, const std::string& opts, const Plan& plan, Memory& m) {
+  const Target& target = plan.target;
+  RenderRequest request{print_uops(k.ast), opts, target, false};
+  request.renderer = plan.renderer;
+  const auto rendered = render_kernel(request);
   if (const auto* refusal = std::get_if<Refusal>(&rendered))
     throw Failure{"render: " + refusal->reason + " with opts '" + opts + "'"};
   const auto& source = std::get<RenderedKernel>(rendered);
   std::vector<void*> pointers;
   for (size_t id : k.buffers) pointers.push_back(m.bytes[id].data());
   if (target.has_local) {
-    run_opencl(source, pointers);
+    run_gpu_text(source, plan.renderer, pointers);
   } else {
     run_compiled(source, target, pointers);
   }
@@ -161,12 +163,12 @@ void run_kernel(const KernelAst& k, Memory& m, const Plan& plan, Chooser& choose
   Coverage* coverage = run ? run->coverage : nullptr;
   if (plan.target.has_local) {
     interpret_kernel(k, lowered(k.ast, opts, plan.target, coverage), m);
-    if (plan.opencl) run_machine_code(k, opts_text(opts), plan.target, m);
+    if (!plan.renderer.empty()) run_machine_code(k, opts_text(opts), plan, m);
     return;
   }
   lowered(k.ast, opts, plan.target, coverage);
   interpret_kernel(k, lowered(k.ast, {}, plan.target, nullptr), m);
-  run_machine_code(k, opts_text(opts), plan.target, m);
+  run_machine_code(k, opts_text(opts), plan, m);
 }
 
 double unit(DType t) {
@@ -259,7 +261,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
     Memory memory = memory_of(k, p);
     Chooser chooser(plan);
     for (const KernelAst& kernel : k.kernels) run_kernel(kernel, memory, plan, chooser, run);
-    compare(k, memory, typed, wide, !plan.target.has_local || plan.opencl);
+    compare(k, memory, typed, wide, !plan.target.has_local || !plan.renderer.empty());
   } catch (const Failure& f) {
     return f.what + kernels;
   } catch (const std::exception& e) {
@@ -271,6 +273,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
 std::string Plan::describe() const {
   constexpr std::string_view kinds[] = {"no opts", "the heuristic's opts", "random opts", "opts"};
   std::string text = fmt::format("{}, {}", target.name, kinds[static_cast<size_t>(kind)]);
+  if (!renderer.empty()) text += fmt::format(", as {}", renderer);
   for (const std::string& o : listed) text += fmt::format(" '{}'", o);
   return text;
 }
@@ -292,6 +295,16 @@ std::vector<std::string> opts_of(const Program& p, const Plan& plan) {
   if (!g.error.empty()) return out;
   for (const KernelAst& k : kernels_of(g.graph.sink, plan).kernels)
     out.push_back(opts_text(chooser.next(k.ast)));
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> kernels_of(const Program& p, const Plan& plan) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Chooser chooser(plan);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const KernelAst& k : make_kernels(build(p).graph.sink).kernels)
+    out.emplace_back(print_uops(k.ast), opts_text(chooser.next(k.ast)));
   return out;
 }
 

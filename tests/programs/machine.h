@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/programs/opts.h"
@@ -21,7 +22,7 @@ struct Plan {
   Target target{};
   uint64_t seed = 0;                  // of Random
   std::vector<std::string> listed{};  // of Listed: one text a kernel
-  bool opencl = false;                // emulated kernels also as OpenCL C
+  std::string renderer{};             // not empty: emulated kernels also as its text
   bool fused = false;                 // pairs of kernels are one, where they can be
   std::string describe() const;
 };
@@ -34,6 +35,8 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan,
 void cover(const Program& p, const Plan& plan, Coverage& coverage);
 /// The opts that a plan gives the kernels of a program, as Listed has them.
 std::vector<std::string> opts_of(const Program& p, const Plan& plan);
+/// The kernels of a program, as text, each with its opts.
+std::vector<std::pair<std::string, std::string>> kernels_of(const Program& p, const Plan& plan);
 /// For a program that fails under a plan: the smallest found that does in the same way, with its
 /// opts, as text.
 std::string shrunk(const Program& p, const Plan& plan);
