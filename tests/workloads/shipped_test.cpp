@@ -3,13 +3,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 
+#include "engine/base/sha256.h"
 #include "engine/ir/arena.h"
+#include "engine/ir/print.h"
 #include "engine/lower/lower.h"
 #include "engine/opt/heuristic.h"
 #include "engine/rangeify/rangeify.h"
+#include "engine/render/render_kernel.h"
 #include "engine/rules/verify.h"
 #include "test_paths.h"
 #include "workloads/builder.h"
@@ -103,10 +107,9 @@ TEST(Shipped, EveryKernelLowersOnEveryEmulatedGpu) {
   std::printf("%zu kernels; %zu times tensor cores are used\n", seen.size(), products);
 }
 
-// One line a kernel of a file: "FILE KEY NAME". A change of a key is a change of the engine: it
-// raises engine_version (harness/version.h). UPDATE_GOLDEN=1 writes the file anew.
-TEST(Shipped, KernelKeysAreThoseOfTheList) {
-  const std::filesystem::path list = BEAMLINE_SOURCE_DIR "/tests/golden/keys.txt";
+// What a golden list says of every kernel of the shipped files, one call a kernel of a file.
+using Describe = std::function<std::string(const std::string& file, const KernelAst& k)>;
+std::string list_of_kernels(const Describe& describe) {
   std::set<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(BEAMLINE_SOURCE_DIR "/workloads"))
     if (entry.path().extension() == ".toml") files.insert(entry.path());
@@ -122,22 +125,77 @@ TEST(Shipped, KernelKeysAreThoseOfTheList) {
         continue;
       }
       for (const KernelAst& k : make_kernels(std::get<0>(built).sink).kernels)
-        if (seen.insert(k.key).second)
-          now += file.filename().string() + " " + k.key + " " + k.name + "\n";
+        if (seen.insert(k.key).second) now += describe(file.filename().string(), k);
     }
   }
-  if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(list) << now;
+  return now;
+}
+
+// Compares a list with tests/golden/NAME, whose lines that differ are named; UPDATE_GOLDEN=1 writes
+// the file anew.
+void expect_golden(const std::string& name, const std::string& now) {
+  const std::filesystem::path path = BEAMLINE_SOURCE_DIR "/tests/golden/" + name;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path) << now;
   std::stringstream golden;
-  golden << std::ifstream(list).rdbuf();
-  std::istringstream want(golden.str()), have(now);
-  int changed = 0;
-  for (std::string a, b; changed < 5;) {
-    const bool more_a = !!std::getline(want, a), more_b = !!std::getline(have, b);
-    if (!more_a && !more_b) break;
-    if (!more_a) a = "(nothing)";
-    if (!more_b) b = "(nothing)";
-    if (a != b) changed++, ADD_FAILURE() << "listed: " << a << "\nnow:    " << b;
-  }
+  golden << std::ifstream(path).rdbuf();
+  const auto lines = [](const std::string& text) {
+    std::vector<std::string> out;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) out.push_back(line);
+    return out;
+  };
+  const std::vector<std::string> want = lines(golden.str()), have = lines(now);
+  const std::set<std::string> listed(want.begin(), want.end()), made(have.begin(), have.end());
+  std::string missing, added;
+  size_t changed = 0;
+  constexpr size_t most = 40;
+  for (const std::string& line : have)
+    if (!listed.contains(line) && ++changed <= most) added += "  now    " + line + "\n";
+  for (const std::string& line : want)
+    if (!made.contains(line) && changed <= most) missing += "  listed " + line + "\n";
+  EXPECT_TRUE(want == have) << changed << " lines of " << name
+                            << " changed (UPDATE_GOLDEN=1 accepts):\n"
+                            << missing << added;
+}
+
+// One line a kernel of a file: "FILE KEY NAME". A change of a key is a change of the engine: it
+// raises engine_version (harness/version.h).
+TEST(Shipped, KernelKeysAreThoseOfTheList) {
+  expect_golden("keys.txt", list_of_kernels([](const std::string& file, const KernelAst& k) {
+                  return file + " " + k.key + " " + k.name + "\n";
+                }));
+}
+
+// What the kernels become with the heuristic's opts, a column a target: the first digits of the
+// key, and of the hashes of the sources. A change that is meant to keep the code keeps this file;
+// one that is not shows whom it concerns.
+TEST(Shipped, SourcesAreThoseOfTheList) {
+  Target wide;
+  wide.vector_bytes = 64, wide.vector_registers = 32;
+  Target c = wide;
+  c.name = "cpu:c";
+  const std::pair<std::string, Target> targets[] = {
+      {"cpu-64", wide},
+      {"cpu-32", Target()},
+      {"c-64", c},
+      {"sm_80", *emulated_target("emulator:sm_80")},
+      {"metal", *emulated_target("emulator:metal")},
+      {"rdna3", *emulated_target("emulator:rdna3")},
+  };
+  std::string head = "# name key";
+  for (const auto& [name, target] : targets) head += " " + name;
+  std::set<std::string> seen;
+  const auto line = [&](const std::string&, const KernelAst& k) -> std::string {
+    if (!seen.insert(k.key).second) return "";
+    std::string hashes;
+    for (const auto& [name, t] : targets) {
+      const auto out = render_kernel({print_uops(k.ast), opts_text(heuristic(k.ast, t)), t, false});
+      const auto* kernel = std::get_if<RenderedKernel>(&out);
+      hashes += " " + (kernel ? sha256_hex(kernel->source).substr(0, 8) : "refused");
+    }
+    return k.name + " " + k.key.substr(0, 8) + hashes + "\n";
+  };
+  expect_golden("sources.txt", head + "\n" + list_of_kernels(line));
 }
 
 TEST(Shipped, NamesDoNotMatterToKeysButTypesAndSizesDo) {
