@@ -26,7 +26,7 @@ const Transcendental table[] = {
     {"exp",        &TensorOps::exp,        [](double x) { return std::exp(x); },  Symmetry::None, 1.5},
     {"log",        &TensorOps::log,        [](double x) { return std::log(x); },  Symmetry::None, 1.5},
     {"tanh",       &TensorOps::tanh,       [](double x) { return std::tanh(x); }, Symmetry::Odd,  3},
-    {"erf",        &TensorOps::erf,        [](double x) { return std::erf(x); },  Symmetry::Odd,  3},
+    {"erf",        &TensorOps::erf,        [](double x) { return std::erf(x); },  Symmetry::Odd,  2},
     {"sqrt",       &TensorOps::sqrt,       [](double x) { return std::sqrt(x); }, Symmetry::None, 1.5},
     {"reciprocal", &TensorOps::reciprocal, [](double x) { return 1 / x; },        Symmetry::Odd,  1.5},
 };
