@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/shape.h"
 #include "engine/ir/tensor_core.h"
 
 namespace beamline {
@@ -69,6 +70,7 @@ struct Check {
 // clang-format off
 constexpr Check checks[] = {
     {"no-if",           always,              1, Op::IF | Op::ENDIF, [](UOp)   { return false; }, "gates, not branches"},
+    {"one-device-loop", always,              1, Op::RANGE,  [](UOp u) { return u.axis_type() != AxisType::DEVICE; }, "a loop of one device: graphs over several are not scheduled yet"},
     {"one-device",      15,                  1, multi_device, [](UOp) { return false; }, "a graph of one device: graphs over several are not scheduled yet"},
     {"tensor-op",       tensor,              1, ops::all,   [](UOp u) { return tensor_ops.has(u.op()); }, "an op of the tensor graph"},
     {"scheduled-op",    scheduled,           1, ops::all,   [](UOp u) { return scheduled_ops.has(u.op()); }, "an op of kernels, or a matrix product"},
@@ -122,6 +124,14 @@ std::optional<std::string> check_slots(std::span<const UOp> nodes) {
   return std::nullopt;
 }
 
+// Broadcasting looks at upper bounds; two symbolic dims may differ below them.
+std::optional<std::string> check_dims(UOp root, std::span<const UOp> order) {
+  const UOp wrong = mismatched_dims(root);
+  if (!wrong) return std::nullopt;
+  return fmt::format("equal-dims: %{} {}: expected dims that are equal, not only in their bounds",
+                     std::ranges::find(order, wrong) - order.begin(), op_name(wrong.op()));
+}
+
 }  // namespace
 
 std::optional<std::string> verify(UOp root, Stage stage, int level) {
@@ -130,7 +140,7 @@ std::optional<std::string> verify(UOp root, Stage stage, int level) {
     return fmt::format("root: expected SINK, found {}", op_name(root.op()));
   const std::vector<UOp> order = toposort(root);
   if (auto error = check_nodes(order, bit(stage), level)) return error;
-  return stage == Stage::Tensor ? std::nullopt : check_slots(order);
+  return stage == Stage::Tensor ? check_dims(root, order) : check_slots(order);
 }
 
 std::optional<std::string> verify_linear(std::span<const UOp> list, int level) {
@@ -166,7 +176,8 @@ std::optional<std::string> verify_linear(std::span<const UOp> list, int level) {
 std::vector<std::string_view> check_names() {
   std::vector<std::string_view> out;
   for (const Check& c : checks) out.push_back(c.name);
-  for (const char* name : {"one-buffer-per-slot", "no-weak", "order", "nesting", "scope"})
+  for (const char* name :
+       {"equal-dims", "one-buffer-per-slot", "no-weak", "order", "nesting", "scope"})
     out.emplace_back(name);
   return out;
 }

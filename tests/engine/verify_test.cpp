@@ -58,8 +58,28 @@ TEST(Verify, EachKindOfDamageIsNamed) {
       {with(s, "%5=PARAM:f32(%1)[slot=1]", "%5=BUFFER:f32(%1)[slot=1,addrspace=reg]"), "kernel-op"},
       {with(s, "%9=SINK:void(%8)", "%9=SINK:void(%0)"), "sink-stores"},
       {with(s, "%3=RANGE:weakint", "%3=RANGE:i64"), "range-dtype"},
+      {with(s, "type=WEAK", "type=DEVICE"),
+       "one-device-loop: %3 RANGE: expected a loop of one device"},
   };
   for (const auto& [text, expected] : rows) EXPECT_THAT(failure(text), HasSubstr(expected)) << text;
+}
+
+TEST(Verify, DimsThatOnlyHaveTheSameBound) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto tensor = [](int64_t slot, UOp dim) {
+    ParamArg a;
+    a.slot = slot;
+    return make(Op::PARAM, DType::F32, {stack(std::vector<UOp>{dim})}, 0, intern(a));
+  };
+  const UOp n = variable("n", 1, 8, DType::WeakInt), m = variable("m", 1, 8, DType::WeakInt);
+  const auto failure_of = [&](UOp a, UOp b) {
+    return verify(make(Op::SINK, DType::Void, {tensor(0, a) + tensor(1, b)}), Stage::Tensor)
+        .value_or("");
+  };
+  EXPECT_EQ(failure_of(n, n), "");
+  EXPECT_EQ(failure_of(n, iconst(1)), "");
+  EXPECT_THAT(failure_of(n, m), HasSubstr("ADD: expected dims that are equal"));
 }
 
 TEST(Verify, TwoBuffersInOneSlotAndAccessOutOfBounds) {
