@@ -1,27 +1,16 @@
 #include "engine/render/c_style.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "engine/base/check.h"
-#include "engine/lower/small_floats.h"
+#include "engine/render/c_body.h"
 #include "engine/render/origin_comments.h"
-#include "engine/rules/linear.h"
 
 namespace beamline {
 namespace {
-
-struct Unsupported {
-  std::string what;
-};
 
 struct Operator {
   Op op;
@@ -35,12 +24,11 @@ constexpr Operator operators[] = {
 };
 // clang-format on
 
-class CRenderer {
+class CRenderer : CBody {
  public:
-  CRenderer(const LinearKernel& k, const CDialect& d) : kernel_(k), dialect_(d) {}
+  CRenderer(const LinearKernel& k, const CDialect& d) : CBody(d), kernel_(k) {}
 
   std::string run(const std::string& entry) {
-    indent_ = "  ";
     std::string head, list;
     for (const LinearArg& a : kernel_.args) {
       const std::string_view constant = a.written ? "" : "const ";
@@ -49,248 +37,22 @@ class CRenderer {
                           memory_type(a.dtype), a.slot);
     }
     for (UOp u : kernel_.list) {
-      const size_t before = body_.size();
+      const size_t before = text_.size();
       emit(u);
-      origins_.note(u, body_, before, indent_, "// ");
+      origins_.note(u, text_, before, indent_, "// ");
     }
     std::string text = fmt::format("// {}\n{}", kernel_.name, dialect_.prelude);
     if (std::ranges::any_of(kernel_.list, [](UOp u) { return u.dtype() == DType::F16; }))
       text += dialect_.half_prelude;
-    for (const std::string& t : types_) text += t;
+    text += declarations();
     for (const std::string& f : functions_) text += f;
     int64_t threads = 1;
     for (int64_t n : kernel_.grid.local) threads *= n;
     return text + fmt::format(fmt::runtime(dialect_.signature), entry, list, threads) + " {\n" +
-           head + body_ + "}\n";
+           head + text_ + "}\n";
   }
 
  private:
-  static int64_t lanes_of(UOp u) { return u.shape().empty() ? 0 : u.shape()[0]; }
-  // 0: a scalar, as every lane is while it is computed alone.
-  int64_t width(UOp u) const { return alone_ ? 0 : lanes_of(u); }
-  bool splits() const { return !dialect_.vector_struct.empty(); }
-
-  std::string_view scalar_type(DType t) const {
-    const std::string_view name = dialect_.types[static_cast<size_t>(t)];
-    if (name.empty()) throw Unsupported{fmt::format("dtype {}", dtype_name(t))};
-    return name;
-  }
-  // In memory a bool is a byte.
-  std::string_view memory_type(DType t) const {
-    return t == DType::Bool ? scalar_type(DType::U8) : scalar_type(t);
-  }
-  std::string vector_of(std::string_view lane, int64_t w) {
-    if (!dialect_.vector_typedef) return fmt::format("{}{}", lane, w);
-    std::string name(lane);
-    for (char& c : name)
-      if (c == ' ') c = '_';
-    name += fmt::format("_x{}", w);
-    if (splits()) return name;
-    types_.insert(
-        fmt::format("typedef {} {} __attribute__((ext_vector_type({})));\n", lane, name, w));
-    return name;
-  }
-  // What memory holds of w elements, where vectors are only moved.
-  std::string moved_type(DType t, int64_t w) {
-    const std::string name = vector_of(memory_type(t), w);
-    types_.insert(fmt::format(fmt::runtime(dialect_.vector_struct), name, memory_type(t), w,
-                              w * dtype_bytes(t)));
-    return name;
-  }
-  std::string type(DType t, int64_t w) {
-    if (w == 0) return std::string(scalar_type(t));
-    return vector_of(scalar_type(t == DType::Bool ? DType::I8 : t), w);
-  }
-  std::string type(UOp u) { return type(u.dtype(), width(u)); }
-  // A signed integer as wide as t: what a comparison of vectors of t gives.
-  std::string mask_type(DType t, int64_t w) {
-    constexpr DType by_bytes[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-    if (t == DType::Bool) return vector_of(scalar_type(DType::I8), w);
-    return type(by_bytes[std::countr_zero(static_cast<unsigned>(dtype_bytes(t)))], w);
-  }
-
-  std::string literal(UOp c) const {
-    const DType t = c.dtype();
-    if (!is_float(t)) {
-      const int64_t v = wrap_to(t, c.ival());
-      if (t == DType::Bool) return v ? "1" : "0";
-      if (t == DType::U64) return fmt::format("{}{}", static_cast<uint64_t>(v), dialect_.u64);
-      return whole(v);
-    }
-    if (is_storage_float(t)) return fmt::format("{}", float_to_bits(t, c.fval()));
-    const double v = c.fval();
-    if (std::isnan(v)) return std::string(dialect_.nan);
-    if (std::isinf(v))
-      return v > 0 ? std::string(dialect_.infinity) : fmt::format("(-{})", dialect_.infinity);
-    return fmt::format("{:a}{}", v, t == DType::F64 ? "" : dialect_.f32);
-  }
-  std::string whole(int64_t v) const {
-    if (v == std::numeric_limits<int64_t>::min())
-      return fmt::format("(-9223372036854775807{} - 1)", dialect_.i64);
-    return fmt::format("{}{}", v, dialect_.i64);
-  }
-  std::string scalar_literal(UOp c) {
-    if (c.dtype() == DType::I64) return literal(c);
-    return fmt::format("(({}){})", scalar_type(c.dtype()), literal(c));
-  }
-
-  template <class... A>
-  void put(fmt::format_string<A...> f, A&&... a) {
-    body_ += indent_ + fmt::format(f, std::forward<A>(a)...) + "\n";
-  }
-  template <class... A>
-  std::string let(const std::string& t, fmt::format_string<A...> f, A&&... a) {
-    const std::string name = fmt::format("v{}", next_++);
-    put("{} {} = {};", t, name, fmt::format(f, std::forward<A>(a)...));
-    return name;
-  }
-
-  // The value of u in w lanes (0: as a scalar).
-  std::string value(UOp u, int64_t w) {
-    if (alone_ && lanes_of(u) > 0) return lanes_.at(u).at(*alone_);
-    const std::string scalar = u.is_const() ? scalar_literal(u) : names_.at(u);
-    if (w == width(u)) return scalar;
-    CHECK(width(u) == 0);
-    return fmt::format("(({}){}({}))", type(u.dtype(), w), u.dtype() == DType::Bool ? "-" : "",
-                       scalar);
-  }
-  // Lane k of u, as a scalar; of a bool, 0 or 1.
-  std::string lane(UOp u, int64_t k) {
-    if (lanes_of(u) == 0) return value(u, 0);
-    if (splits()) return lanes_.at(u).at(static_cast<size_t>(k));
-    const std::string v = element(names_.at(u), k);
-    return u.dtype() == DType::Bool ? fmt::format("({} != 0)", v) : v;
-  }
-  std::string element(const std::string& vector, int64_t k) const {
-    return fmt::format(fmt::runtime(dialect_.lane), vector, k);
-  }
-  std::string converted(const std::string& v, const std::string& t) const {
-    return fmt::format(fmt::runtime(dialect_.convert), v, t);
-  }
-
-  static std::string pointer(UOp buffer) {
-    return fmt::format("{}{}", buffer.op() == Op::PARAM ? "p" : "acc", buffer.param().slot);
-  }
-  // Of lane k of an access.
-  std::string place(UOp at, int64_t k) {
-    const UOp index = at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1);
-    const std::string i =
-        at.op() == Op::SHRINK ? fmt::format("{} + {}", value(index, 0), k) : lane(index, k);
-    return fmt::format("{}[{}]", pointer(memory_of(at)), i);
-  }
-
-  std::string_view space(UOp memory) const {
-    return memory.addrspace() == AddrSpace::Global  ? dialect_.global_space
-           : memory.addrspace() == AddrSpace::Local ? dialect_.local_space
-                                                    : dialect_.thread_space;
-  }
-  // Neighbours that one instruction of a GPU moves: their place is a multiple of their size.
-  static bool moves_whole(UOp at, int64_t w) {
-    if (at.op() != Op::SHRINK || memory_of(at).addrspace() == AddrSpace::Reg) return false;
-    if (!std::has_single_bit(static_cast<uint64_t>(w)) || w * dtype_bytes(at.dtype()) > 16)
-      return false;
-    const auto sum = linear(at.src(1).src(0));
-    return sum && sum->constant % w == 0 &&
-           std::ranges::all_of(sum->terms, [&](const Term& t) { return t.coef % w == 0; });
-  }
-  std::vector<std::string> lanes_of_struct(const std::string& name, DType t, int64_t w) const {
-    std::vector<std::string> out;
-    for (int64_t k = 0; k < w; k++)
-      out.push_back(t == DType::Bool ? fmt::format("({}.v[{}] != 0)", name, k)
-                                     : fmt::format("{}.v[{}]", name, k));
-    return out;
-  }
-  std::vector<std::string> load_lanes(UOp u) {
-    const UOp at = u.src(0);
-    const int64_t w = lanes_of(u);
-    const bool gated = u.nsrc() == 3;
-    if (!gated && moves_whole(at, w)) {
-      const std::string t = moved_type(u.dtype(), w), name = fmt::format("v{}", next_++);
-      put("{1} {2} = *({0}const {1}*)&{3};", space(memory_of(at)), t, name, place(at, 0));
-      return lanes_of_struct(name, u.dtype(), w);
-    }
-    std::vector<std::string> out;
-    const std::string t(scalar_type(u.dtype()));
-    for (int64_t k = 0; k < w; k++)
-      out.push_back(gated
-                        ? let(t, "{} ? {} : {}", lane(u.src(2), k), place(at, k), lane(u.src(1), k))
-                        : let(t, "{}", place(at, k)));
-    return out;
-  }
-  // A struct of the lanes of u.
-  std::string gathered(UOp u, DType t, int64_t w) {
-    std::string list;
-    for (int64_t k = 0; k < w; k++) list += (k ? ", " : "") + lane(u, k);
-    return let(moved_type(t, w), "{{{{{}}}}}", list);
-  }
-
-  std::string load(UOp u) {
-    const UOp at = u.src(0);
-    const DType t = u.dtype();
-    const int64_t w = width(u);
-    const bool gated = u.nsrc() == 3, byte = t == DType::Bool;
-    if (w == 0) {
-      const std::string p = place(at, 0);
-      return gated ? let(type(u), "{} ? {} : {}", value(u.src(2), 0), p, value(u.src(1), 0))
-                   : let(type(u), "{}", p);
-    }
-    const std::string name = fmt::format("v{}", next_++);
-    if (at.op() == Op::SHRINK && !gated) {
-      put("{} {};", type(u), name);
-      put("{}", fmt::format(fmt::runtime(dialect_.vector_load), name, place(at, 0),
-                            w * dtype_bytes(t), w));
-      if (byte) put("{0} = {0} != 0;", name);
-      return name;
-    }
-    put("{} {} = {};", type(u), name,
-        gated ? value(u.src(1), w) : fmt::format("({})({})", type(u), 0));
-    for (int64_t k = 0; k < w; k++)
-      put("{}{} = {}{};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", element(name, k),
-          byte ? "-" : "", place(at, k));
-    return name;
-  }
-
-  void store(UOp u) {
-    const UOp at = u.src(0), v = u.src(1);
-    const DType t = memory_of(at).dtype();
-    const int64_t w = at.op() == Op::SHRINK ? at.src(2).src(0).ival() : width(at.src(1));
-    const bool gated = u.nsrc() == 3;
-    if (splits() && w > 0 && !gated && moves_whole(at, w)) {
-      const std::string x = gathered(v, t, w);
-      put("*({}{}*)&{} = {};", space(memory_of(at)), moved_type(t, w), place(at, 0), x);
-      return;
-    }
-    if (at.op() == Op::SHRINK && !gated && t != DType::Bool && !splits()) {
-      const std::string x = let(type(t, w), "{}", value(v, w));
-      put("{}",
-          fmt::format(fmt::runtime(dialect_.vector_store), x, place(at, 0), w * dtype_bytes(t), w));
-      return;
-    }
-    for (int64_t k = 0; k < std::max<int64_t>(w, 1); k++)
-      put("{}{} = {};", gated ? fmt::format("if ({}) ", lane(u.src(2), k)) : "", place(at, k),
-          lane(v, k));
-  }
-
-  // Float to integer: NaN is 0, what is out of range is the nearest end.
-  std::string saturate(const std::string& v, DType from, DType to) {
-    const int bits = dtype_bytes(to) * 8;
-    const bool is_u = is_unsigned(to);
-    const std::string high =
-        fmt::format("(({}){:a}{})", scalar_type(from), std::ldexp(1.0, is_u ? bits : bits - 1),
-                    from == DType::F64 ? "" : dialect_.f32);
-    const std::string low = is_u ? "0" : fmt::format("(-{})", high);
-    const std::string top = is_u && bits == 64 ? fmt::format("0xffffffffffffffff{}", dialect_.u64)
-                            : is_u             ? whole((int64_t{1} << bits) - 1)
-                            : bits == 64       ? whole(std::numeric_limits<int64_t>::max())
-                                               : whole((int64_t{1} << (bits - 1)) - 1);
-    const std::string bottom = is_u         ? "0"
-                               : bits == 64 ? whole(std::numeric_limits<int64_t>::min())
-                                            : fmt::format("(-{} - 1)", top);
-    return fmt::format(
-        "({0} != {0} ? ({1})0 : {0} < {2} ? ({1}){3} : {0} >= {4} ? ({1}){5} : ({1}){0})", v,
-        scalar_type(to), low, bottom, high, top);
-  }
-
   std::string convert(UOp u) {
     const UOp s = u.src(0);
     const DType a = s.dtype(), b = u.dtype();
@@ -506,14 +268,8 @@ class CRenderer {
   }
 
   const LinearKernel& kernel_;
-  const CDialect& dialect_;
   OriginComments origins_;
-  std::string body_, indent_;
-  std::set<std::string> types_, functions_;  // declared before the entry
-  std::unordered_map<UOp, std::string, UOpHash> names_;
-  std::unordered_map<UOp, std::vector<std::string>, UOpHash> lanes_;  // where vectors are split
-  std::optional<size_t> alone_;                                       // the lane that is computed
-  size_t next_ = 0;
+  std::set<std::string> functions_;  // declared before the entry
 };
 
 }  // namespace
