@@ -16,6 +16,7 @@ if [ "${1:-}" = test ]; then
     libgtest-dev libgmock-dev clang-format clang-19
     libopenblas-dev libdnnl-dev
     libz3-dev
+    pocl-opencl-icd ocl-icd-opencl-dev
     chromium
   )
 fi

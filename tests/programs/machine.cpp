@@ -20,6 +20,7 @@
 #include "engine/rules/verify.h"
 #include "tests/programs/fuse.h"
 #include "tests/programs/gpu_text.h"
+#include "tests/programs/opencl_device.h"
 #include "workloads/elements.h"
 
 namespace beamline::fuzz {
@@ -146,7 +147,11 @@ void run_machine_code(const KernelAst& k, const std::string& opts, const Plan& p
   const auto& source = std::get<RenderedKernel>(rendered);
   std::vector<void*> pointers;
   for (size_t id : k.buffers) pointers.push_back(m.bytes[id].data());
-  if (target.has_local) {
+  if (plan.on_device) {
+    std::vector<size_t> bytes;
+    for (size_t id : k.buffers) bytes.push_back(m.bytes[id].size());
+    run_on_opencl(source, pointers, bytes);
+  } else if (target.has_local) {
     run_gpu_text(source, plan.renderer, pointers);
   } else {
     run_compiled(source, target, pointers);
@@ -273,7 +278,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
 std::string Plan::describe() const {
   constexpr std::string_view kinds[] = {"no opts", "the heuristic's opts", "random opts", "opts"};
   std::string text = fmt::format("{}, {}", target.name, kinds[static_cast<size_t>(kind)]);
-  if (!renderer.empty()) text += fmt::format(", as {}", renderer);
+  if (!renderer.empty()) text += fmt::format(", as {}{}", renderer, on_device ? " on the CPU" : "");
   for (const std::string& o : listed) text += fmt::format(" '{}'", o);
   return text;
 }

@@ -24,6 +24,7 @@ struct Plan {
   std::vector<std::string> listed{};  // of Listed: one text a kernel
   std::string renderer{};             // not empty: emulated kernels also as its text
   bool fused = false;                 // pairs of kernels are one, where they can be
+  bool on_device = false;             // that text by the system's OpenCL
   std::string describe() const;
 };
 /// Compares with the tensor-level evaluator; machine code's kernels also without opts through the

@@ -11,6 +11,7 @@
 #include "tests/programs/generator.h"
 #include "tests/programs/loops.h"
 #include "tests/programs/machine.h"
+#include "tests/programs/opencl_device.h"
 #include "tests/programs/settings.h"
 
 namespace beamline::fuzz {
@@ -79,6 +80,28 @@ TEST_P(AsText, RandomOptsAgree) {
 
 INSTANTIATE_TEST_SUITE_P(All, AsText, testing::Values("opencl", "cuda", "hip", "metal"),
                          [](const auto& p) { return std::string(p.param); });
+
+// OpenCL C by a real implementation, which makes loops of the threads of a group.
+TEST(RandomOpts, AgreeThroughOpenClOnTheCpu) {
+  if (const std::string why = no_opencl_cpu(); !why.empty()) GTEST_SKIP() << "SKIPPED: " << why;
+  Target target = *emulated_target("emulator:sm_80");
+  target.tensor_cores = TensorCoreUse::Off;  // OpenCL has no name for them
+  const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1),
+                 count = setting("BEAMLINE_FUZZ_COUNT", programs / 40);
+  uint64_t agreed = 0;
+  for (uint64_t seed = first; seed < first + count; seed++) {
+    const bool pairs = seed % 3 == 0;
+    const Program p = pairs ? random_pairs(seed) : random_loops(seed);
+    const Plan plan{Plan::Kind::Random, target, seed, {}, "opencl", pairs, /*on_device=*/true};
+    const auto wrong = disagreement(p, plan);
+    if (wrong && wrong->find(no_halves) == wrong->npos)
+      FAIL() << *wrong << "\nBEAMLINE_FUZZ_SEED=" << seed
+             << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
+    agreed += !wrong;
+  }
+  fmt::print("{} of {} programs agree, the others have f16\n", agreed, count);
+  EXPECT_GE(agreed, count / 5);
+}
 
 class OnEmulator : public testing::TestWithParam<std::string_view> {};
 
