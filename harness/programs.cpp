@@ -13,6 +13,7 @@
 #include "engine/ir/print.h"
 #include "engine/ir/provenance.h"
 #include "engine/lower/estimates.h"
+#include "engine/lower/lower.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/rangeify.h"
 #include "harness/tolerance.h"
@@ -173,6 +174,15 @@ KernelProgram lower_uop_file(const std::string& file,
                                .input = static_cast<int>(slot)});
     program.instance.inputs.push_back(
         default_input(fmt::format("slot{}", slot), u.dtype(), u.numel()));
+  }
+  for (UOp v : kernel_variables(ast)) {
+    const DType t = is_weak(v.dtype()) ? Target{}.index_dtype : v.dtype();
+    slots.push_back(static_cast<int>(slots.size()));
+    program.buffers.push_back(
+        {.dtype = std::string(dtype_name(t)), .elements = 1, .shape = {1}, .input = slots.back()});
+    workloads::InputSpec spec = default_input(v.param().name, t, 1);
+    spec.dist.lowest = v.vmin(), spec.dist.highest = v.vmax();
+    program.instance.inputs.push_back(std::move(spec));
   }
   std::string name = fs::path(file).stem().string();
   program.kernels.push_back(describe(ast, name, slots, program.buffers, 0));

@@ -32,7 +32,8 @@ struct State {
 int64_t lanes_of(UOp graph, const Target& t) {
   int64_t n = t.vector_bytes;
   for (UOp u : toposort(graph))
-    if (u.op() == Op::PARAM) n = std::min<int64_t>(n, t.lanes(u.dtype()));
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
+      n = std::min<int64_t>(n, t.lanes(u.dtype()));
   return std::max<int64_t>(1, n);
 }
 
@@ -93,6 +94,7 @@ constexpr Pass passes[] = {
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, index_dtype(s.graph, s.target)); }},
     {"magic division",        [](State& s) { if (s.target.magic_division) s.graph = magic_division(s.graph, s.trace); }},
     {"decompositions",        [](State& s) { s.graph = decompose(s.graph, s.target.name != "emulator:metal", s.trace); }},
+    {"number params",         [](State& s) { s.graph = number_params(s.graph); }},
     {"implicit barriers",     [](State& s) { if (s.target.has_local) s.graph = add_implicit_barriers(s.graph); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},
 };

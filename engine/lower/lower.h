@@ -27,6 +27,12 @@ struct Grid {
   std::vector<int64_t> global, local;  // groups, and threads of a group; at most 3, x first
 };
 
+/// The bounded variables of a kernel, in the order in which they are its arguments, behind the
+/// buffers: each a buffer of one element, of the variable's type or, where that is weak, of
+/// Target::index_dtype (I32 where a target with groups needs no more). Values beyond the bounds are
+/// the caller's fault.
+std::vector<UOp> kernel_variables(UOp ast);
+
 /// A kernel as a list: every node after its operands, RANGE ... END in nesting order.
 struct LinearKernel {
   std::string name;

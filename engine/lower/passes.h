@@ -74,6 +74,10 @@ UOp decompose(UOp ast, bool doubles = true, Trace* trace = nullptr);
 /// are there already (reduce_across_groups).
 UOp add_implicit_barriers(UOp ast);
 
+/// 30: variables become loads from arguments behind the buffers (kernel_variables). Nothing after
+/// this knows their bounds.
+UOp number_params(UOp ast);
+
 /// 26, 29: the list. ENDs of several ranges are split; a loop's nodes stand between its RANGE and
 /// its END.
 std::vector<UOp> linearize(UOp sink);

@@ -66,6 +66,46 @@ TEST_F(RunCommand, EveryKindOfNumberRunsOnTheCpu) {
   EXPECT_EQ(r.json()["outputs"].size(), 4U);
 }
 
+// out[i] = a[i + n]: the variable of a kernel is an input of one element, within its bounds.
+TEST_F(RunCommand, VariablesOfAKernelAreInputs) {
+  const std::string kernel = cli.file("shifted.uop", R"(uop 1
+%0=CONST:weakint()[value=8]
+%1=STACK:weakint(%0)
+%2=PARAM:f32(%1)[slot=0]
+%3=RANGE:weakint(%0)[id=0,type=WEAK]
+%4=INDEX:f32(%2,%3)
+%5=CONST:weakint()[value=12]
+%6=STACK:weakint(%5)
+%7=PARAM:f32(%6)[slot=1]
+%8=PARAM:weakint()[slot=-1,vmin=0,vmax=4,name="n",addrspace=alu]
+%9=ADD:weakint(%3,%8)
+%10=INDEX:f32(%7,%9)
+%11=STORE:void(%4,%10)
+%12=END:void(%11,%3)
+%13=SINK:void(%12)
+)");
+  std::vector<double> a;
+  for (int i = 0; i < 12; i++) a.push_back(i);
+  const std::vector<int64_t> shape = {12}, one = {1};
+  const std::string in = cli.file("a.npy", workloads::npy_text(floats(a), DType::F32, shape)),
+                    out = cli.path("out");
+  for (const char* device : {"cpu", "cpu:c"})
+    for (const int64_t n : {0, 3, 4}) {
+      std::vector<std::byte> value(8);
+      workloads::store(value, DType::I64, 0, n);
+      const std::string variable = cli.file("n.npy", workloads::npy_text(value, DType::I64, one));
+      const CliResult r = cli.run({"run", kernel, "--device", device, "--no-db", "--input",
+                                   "slot1=" + in, "--input", "n=" + variable, "--output", out});
+      ASSERT_EQ(r.code, 0) << r.err;
+      const auto got = workloads::read_npy(out + "/out0.npy", DType::F32, {{8}});
+      ASSERT_TRUE(std::holds_alternative<std::vector<std::byte>>(got));
+      for (size_t i = 0; i < 8; i++)
+        EXPECT_EQ(workloads::load(std::get<0>(got), DType::F32, i),
+                  static_cast<double>(i) + static_cast<double>(n));
+    }
+  EXPECT_EQ(cli.run({"run", kernel, "--no-db"}).code, 0);  // generated, within the bounds
+}
+
 TEST_F(RunCommand, MistakesAreUsageErrors) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> rows = {
       {{file}, "run executes one instance, 2 are given: two/N=3, types"},

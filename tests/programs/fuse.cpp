@@ -73,6 +73,19 @@ KernelAst fused(const KernelAst& a, const KernelAst& b) {
   return out;
 }
 
+std::optional<int64_t> vary(KernelAst& kernel) {
+  for (UOp u : toposort(kernel.ast)) {
+    if (u.op() != Op::MUL || u.dtype() != DType::WeakInt || !u.src(1).is_const() ||
+        u.src(1).ival() < 2)
+      continue;
+    const int64_t factor = u.src(1).ival();
+    const UOp src[] = {u.src(0), variable("factor", 0, factor)};
+    kernel.ast = substitute(kernel.ast, {{u, rebuild(u, src)}});
+    return factor;
+  }
+  return std::nullopt;
+}
+
 void fuse_pairs(std::vector<KernelAst>& kernels) {
   for (size_t i = 0; i + 1 < kernels.size(); i++) {
     if (!independent(kernels[i], kernels[i + 1])) continue;

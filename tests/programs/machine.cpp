@@ -38,7 +38,23 @@ struct Memory {
   std::vector<std::vector<std::byte>> bytes;
 };
 
-Memory memory_of(const KernelGraph& g, const Program& p) {
+struct Kernels : KernelGraph {
+  std::vector<std::pair<size_t, int64_t>> variables;  // buffers that hold one, with its value
+};
+Kernels kernels_of(UOp sink, const Plan& plan) {
+  Kernels g{make_kernels(sink), {}};
+  if (plan.fused) fuse_pairs(g.kernels);
+  for (KernelAst& k : g.kernels) {
+    const auto value = plan.variables ? vary(k) : std::nullopt;
+    if (!value) continue;
+    k.buffers.push_back(g.buffers.size());
+    g.variables.push_back({g.buffers.size(), *value});
+    g.buffers.push_back({.kind = BufferInfo::Kind::Temp, .dtype = DType::I64, .elements = 1});
+  }
+  return g;
+}
+
+Memory memory_of(const Kernels& g, const Program& p) {
   Memory m;
   for (const BufferInfo& b : g.buffers) {
     const auto n = static_cast<size_t>(std::max<int64_t>(1, b.elements));
@@ -57,13 +73,11 @@ Memory memory_of(const KernelGraph& g, const Program& p) {
       }
     }
   }
+  for (const auto& [id, value] : g.variables) {
+    m.values[id].ints[0] = value;
+    workloads::store(m.bytes[id], DType::I64, 0, value);  // a narrower argument reads the low bytes
+  }
   return m;
-}
-
-KernelGraph kernels_of(UOp sink, const Plan& plan) {
-  KernelGraph g = make_kernels(sink);
-  if (plan.fused) fuse_pairs(g.kernels);
-  return g;
 }
 
 // Opts of the kernels of a program, one after another.
@@ -260,7 +274,7 @@ std::optional<std::string> disagreement(const Program& p, const Plan& plan, RunF
     for (const Input& i : p.inputs) inputs.push_back(i.value);
     const auto typed = evaluate_tensors(g.graph.sink, inputs, Rounding::Typed);
     const auto wide = evaluate_tensors(g.graph.sink, inputs, Rounding::Wide);
-    const KernelGraph k = kernels_of(g.graph.sink, plan);
+    const Kernels k = kernels_of(g.graph.sink, plan);
     if (run) run->kernels += k.kernels.size();
     for (const KernelAst& kernel : k.kernels) kernels += "\n" + print_uops(kernel.ast);
     Memory memory = memory_of(k, p);

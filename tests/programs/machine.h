@@ -24,6 +24,7 @@ struct Plan {
   std::vector<std::string> listed{};  // of Listed: one text a kernel
   std::string renderer{};             // not empty: emulated kernels also as its text
   bool fused = false;                 // pairs of kernels are one, where they can be
+  bool variables = false;             // a factor of each kernel's index math is an argument
   bool on_device = false;             // that text by the system's OpenCL
   std::string describe() const;
 };

@@ -27,7 +27,7 @@ void run(const Target& target, uint64_t count, Program (*make)(uint64_t) = rando
   size_t opts = 0;
   for (uint64_t seed = first; seed < first + count; seed++) {
     const Program p = make(seed);
-    Plan plan{Plan::Kind::Random, target, seed, {}, {}, fused};
+    Plan plan{Plan::Kind::Random, target, seed, {}, {}, fused, fused && seed % 2 == 0};
     if (count == 1) fmt::print(stderr, "{}{}", p.header(), p.text());
     if (disagreement(p, plan, &facts))
       FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
@@ -42,7 +42,8 @@ TEST(RandomOpts, AgreeThroughLlvm) {
   run(target, programs / 2);
 }
 
-// Kernels of two stores each, of which all loops but one are in one of the stores only.
+// Kernels of two stores each, of which all loops but one are in one of the stores only; every other
+// kernel has a variable.
 TEST(RandomOpts, FusedKernelsAgreeThroughLlvm) {
   Target target;
   target.threads = 4;
@@ -71,7 +72,7 @@ TEST_P(AsText, RandomOptsAgree) {
   for (uint64_t seed = first; seed < first + count; seed++) {
     const bool pairs = seed % 3 == 0;
     const Program p = pairs ? random_pairs(seed) : random_loops(seed);
-    const Plan plan{Plan::Kind::Random, target, seed, {}, renderer, pairs};
+    const Plan plan{Plan::Kind::Random, target, seed, {}, renderer, pairs, seed % 2 == 0};
     const auto wrong = disagreement(p, plan);
     if (wrong && wrong->find("no code for dtype f64") == wrong->npos)
       FAIL() << "BEAMLINE_FUZZ_SEED=" << seed << " BEAMLINE_FUZZ_COUNT=1: " << shrunk(p, plan);
@@ -92,7 +93,8 @@ TEST(RandomOpts, AgreeThroughOpenClOnTheCpu) {
   for (uint64_t seed = first; seed < first + count; seed++) {
     const bool pairs = seed % 3 == 0;
     const Program p = pairs ? random_pairs(seed) : random_loops(seed);
-    const Plan plan{Plan::Kind::Random, target, seed, {}, "opencl", pairs, /*on_device=*/true};
+    const Plan plan{Plan::Kind::Random, target, seed,          {},
+                    "opencl",           pairs,  seed % 2 == 0, /*on_device=*/true};
     const auto wrong = disagreement(p, plan);
     if (wrong && wrong->find(no_halves) == wrong->npos)
       FAIL() << *wrong << "\nBEAMLINE_FUZZ_SEED=" << seed
@@ -132,8 +134,10 @@ TEST(RandomOpts, CoverEveryOptAndPass) {
     for (uint64_t seed = 1; seed <= lowered; seed++)
       cover(random_loops(seed), {Plan::Kind::Random, target, seed, {}, {}}, seen);
   for (uint64_t seed = 1; seed <= lowered; seed++)
-    cover(random_pairs(seed),
-          {Plan::Kind::Random, *emulated_target("emulator:sm_90"), seed, {}, {}, true}, seen);
+    cover(
+        random_pairs(seed),
+        {Plan::Kind::Random, *emulated_target("emulator:sm_90"), seed, {}, {}, true, seed % 2 == 0},
+        seen);
   for (const auto& [what, counts] :
        {std::pair("ops", seen.ops), {"opts", seen.opts}, {"passes", seen.passes}}) {
     fmt::print("{}:", what);
