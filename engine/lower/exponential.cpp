@@ -74,17 +74,20 @@ UOp decompose_exp2(UOp x) {
   UOp d = factor == 1 ? y - rounded : times(-factor) + rounded;  // one product, used once: it fuses
   if (factor != 1 && lost != 0) d = times(-lost) + d;
   const double sign = factor == 1 ? 1 : -1;
-  std::vector<double> c = {1};
+  std::vector<double> c = {2};  // twice the power, see below
   for (int i = 1; i <= of.degree; i++) c.push_back(c.back() * M_LN2 * sign / i);
   UOp p = f(c.back(), x);
   for (int i = of.degree - 1; i >= 0; i--) p = p * d + f(c[static_cast<size_t>(i)], x);
-  // 2^n as two factors, so that subnormal results are rounded once and nothing overflows early.
+  // 2^(n-1) times twice the rest does not overflow early; below 1 another 2^64 is taken out at the
+  // end, so that subnormal results are rounded once.
   const DType it = of.integer;
   const UOp n = alu(Op::SHL, {bits(shifted, it), iconst(of.mantissa, it)});
   const UOp negative = shifted < f(of.magic, x);
-  const auto biased = [&](int by) { return iconst((int64_t{of.bias} + by) << of.mantissa, it); };
-  const UOp power = bits(n + where(negative, biased(64), biased(-1)), x.dtype());
-  return p * power * where(negative, f(0x1p-64, x), f(2, x));
+  const auto biased = [&](int by) {
+    return iconst(static_cast<int64_t>(of.bias + by) << of.mantissa, it);
+  };
+  const UOp r = p * bits(n + where(negative, biased(63), biased(-1)), x.dtype());
+  return where(negative, r * f(0x1p-64, x), r);
 }
 
 // log2(x) = e + log2(m), m in [sqrt 1/2, sqrt 2). With f = m - 1, which is exact, s = f/(2+f) and z
