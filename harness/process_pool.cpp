@@ -99,25 +99,24 @@ struct Connection : std::enable_shared_from_this<Connection> {
       : socket(io), err(io), decoder(limits) {}
   ~Connection() { end(Ms(0)); }
 
+  // Waits without reading: what a read under way has already taken out of the pipe would be missing
+  // where the helper's end is told before its handler runs.
   void read_stderr() {
-    err.async_read_some(asio::buffer(err_chunk), [self = shared_from_this()](Error e, size_t n) {
-      if (e) return;
-      self->keep_stderr(n);
-      self->read_stderr();
+    err.async_wait(err.wait_read, [self = shared_from_this()](Error e) {
+      if (!e && self->take_stderr()) self->read_stderr();
     });
   }
-  void keep_stderr(size_t n) {
-    err_tail.append(err_chunk.data(), n);
-    if (err_tail.size() > kStderrTail) err_tail.erase(0, err_tail.size() - kStderrTail);
-  }
-  // What is left in the pipe; the process is gone, so this ends.
-  void drain_stderr() {
+  // What is in the pipe now; false at its end.
+  bool take_stderr() {
     Error e;
     err.non_blocking(true, e);
     for (int rounds = 0; !e && rounds < 64; rounds++) {
       const size_t n = err.read_some(asio::buffer(err_chunk), e);
-      if (!e) keep_stderr(n);
+      if (e) break;
+      err_tail.append(err_chunk.data(), n);
+      if (err_tail.size() > kStderrTail) err_tail.erase(0, err_tail.size() - kStderrTail);
     }
+    return !e || e == asio::error::would_block || e == asio::error::try_again;
   }
 
   // Kills the group and reaps the leader. With `grace` the process may first end by itself, so that
@@ -140,7 +139,7 @@ struct Connection : std::enable_shared_from_this<Connection> {
     pid = -1;
     Error e;
     socket.close(e);
-    drain_stderr();
+    take_stderr();
     err.close(e);
     return status;
   }

@@ -266,7 +266,8 @@ int compare_structure(UOp a, UOp b) {
 }
 
 UOp memory_of(UOp address) {
-  while (address.op() == Op::INDEX || address.op() == Op::SHRINK || address.op() == Op::AFTER)
+  while (address.op() == Op::INDEX || address.op() == Op::SHRINK || address.op() == Op::AFTER ||
+         address.op() == Op::RESHAPE)
     address = address.src(0);
   return address;
 }

@@ -182,7 +182,7 @@ UOp ne(UOp a, UOp b);
 UOp logical_not(UOp b);
 UOp maximum(UOp a, UOp b);
 
-/// The PARAM or BUFFER that an address of a kernel (INDEX, SHRINK, AFTER) lies in.
+/// The PARAM, BUFFER or STAGE (a row that is kept) that an address of a kernel lies in.
 UOp memory_of(UOp address);
 
 /// Two-visit post-order from the roots, sources first, in source order; iterative.

@@ -24,7 +24,8 @@ UOp added_to_product(UOp product, UOp sum, const std::vector<UOp>& unrolled) {
 
 }  // namespace
 
-UOp reduce_to_accumulator(UOp ast, UOp lanes) {
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
+  const auto is_lane = [&](UOp r) { return std::ranges::find(lanes, r) != lanes.end(); };
   NodeMap<UOp> done;
   const std::vector<UOp> order = toposort(ast);
   int64_t next_slot = 0;  // after those of packed operands
@@ -39,10 +40,10 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
       continue;
     }
     std::vector<UOp> loops, unrolled;
-    bool lanes_reduced = false;
+    UOp reduced_lanes;
     for (size_t i = 1; i < src.size(); i++) {
-      if (src[i] == lanes)
-        lanes_reduced = true;
+      if (is_lane(src[i]))
+        reduced_lanes = src[i];
       else
         (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
     }
@@ -56,8 +57,8 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     // One register for each value of the open expanded axes; the lane axis is innermost.
     std::vector<UOp> open, outer;
     for (const Node* n : u.ranges()) (expanded(UOp(n)) ? open : outer).push_back(UOp(n));
-    if (lanes_reduced) open.push_back(lanes);
-    std::ranges::sort(open, {}, [&](UOp r) { return std::pair(r == lanes, r.range_id()); });
+    if (reduced_lanes) open.push_back(reduced_lanes);
+    std::ranges::sort(open, {}, [&](UOp r) { return std::pair(is_lane(r), r.range_id()); });
     int64_t size = 1;
     UOp at = iconst(0);
     for (size_t i = open.size(); i-- > 0;) {
@@ -89,7 +90,7 @@ UOp reduce_to_accumulator(UOp ast, UOp lanes) {
     const UOp total =
         make(Op::LOAD, acc.dtype(),
              {make(Op::INDEX, acc.dtype(), {after({make(Op::END, DType::Void, end)}), at})});
-    done.emplace(u, lanes_reduced ? reduce(op, total, std::vector<UOp>{lanes}, 0) : total);
+    done.emplace(u, reduced_lanes ? reduce(op, total, std::vector<UOp>{reduced_lanes}, 0) : total);
   }
   return done.at(ast);
 }

@@ -18,7 +18,7 @@ UOp widen_floats(UOp ast) {
     UOp v;
     if (u.op() == Op::CONST && is_float(u.dtype()))
       v = fconst(u.fval(), DType::F64);
-    else if (u.op() == Op::INDEX && is_float(u.dtype()))
+    else if (u.op() == Op::INDEX && is_float(u.dtype()) && memory_of(u).op() != Op::STAGE)
       v = cast(make(u.op(), u.dtype(), src), DType::F64);
     else if (u.op() == Op::STORE) {
       const UOp at = u.src(0), p = at.src(0);
@@ -99,7 +99,7 @@ UOp add_loads(UOp ast) {
   return value.at(ast);
 }
 
-UOp choose_lanes(UOp ast) {
+std::vector<UOp> choose_lanes(UOp ast) {
   // For lanes count accesses of consecutive elements, and half those of every other one; against
   // them those with another stride. What lies in a reduction happens most often, lanes are few on a
   // short axis, and a scatter costs more than a gather.
@@ -136,13 +136,19 @@ UOp choose_lanes(UOp ast) {
   };
   for (UOp u : order)
     if (u.op() == Op::STORE || u.op() == Op::LOAD) count(u.src(0).src(1), u.op() == Op::STORE);
-  const Candidate* best = nullptr;
-  const auto rank = [](const Candidate& c) {
+  std::erase_if(all, [](const Candidate& c) { return !c.consecutive; });
+  std::ranges::stable_sort(all, std::greater<>(), [](const Candidate& c) {
     return std::tuple(c.score, c.axis.axis_type() == AxisType::UPCAST, c.axis.vmax());
-  };
-  for (const Candidate& c : all)
-    if (c.consecutive && (best == nullptr || rank(c) > rank(*best))) best = &c;
-  return best == nullptr ? UOp{} : best->axis;
+  });
+  std::vector<UOp> lanes;
+  for (const Candidate& c : all) {
+    const auto together = [&](UOp lane) {
+      return std::ranges::any_of(order,
+                                 [&](UOp u) { return u.has_range(c.axis) && u.has_range(lane); });
+    };
+    if (std::ranges::none_of(lanes, together)) lanes.push_back(c.axis);
+  }
+  return lanes;
 }
 
 }  // namespace beamline

@@ -30,7 +30,11 @@ Estimates estimate(UOp prepared) {
   while (!todo.empty()) {
     const UOp u = todo.back();
     todo.pop_back();
-    if (!values.insert(u).second || u.op() == Op::INDEX) continue;
+    if (!values.insert(u).second) continue;
+    if (u.op() == Op::INDEX) {
+      if (const UOp row = memory_of(u); row.op() == Op::STAGE) todo.push_back(row.src(0));
+      continue;
+    }
     for (size_t i = 0; i < (u.op() == Op::REDUCE ? 1 : u.nsrc()); i++) todo.push_back(u.src(i));
     const bool index_math =
         u.dtype() == DType::WeakInt || (u.nsrc() > 0 && u.src(0).dtype() == DType::WeakInt);

@@ -18,7 +18,7 @@ namespace {
 
 struct Axis {
   UOp range;
-  std::vector<UOp> values;  // a constant, or for the lane axis a vector of constants, per step
+  std::vector<UOp> values;  // a constant, or for a lane axis a vector of constants, per step
 };
 struct Pieces {
   std::vector<size_t> axes;  // ascending
@@ -27,7 +27,7 @@ struct Pieces {
 
 class Expander {
  public:
-  Expander(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces)
+  Expander(UOp ast, const std::vector<UOp>& lanes, int64_t vector_lanes, size_t max_pieces)
       : order_(toposort(ast)), max_pieces_(max_pieces) {
     for (UOp u : order_) {
       if (u.op() != Op::RANGE ||
@@ -35,7 +35,7 @@ class Expander {
         continue;
       Axis a{u, {}};
       const int64_t n = u.vmax() + 1;
-      if (u == lanes)
+      if (std::ranges::find(lanes, u) != lanes.end())
         cut(n, vector_lanes, a.values);
       else
         for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
@@ -341,7 +341,8 @@ class Expander {
 
 }  // namespace
 
-std::optional<UOp> expand(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces) {
+std::optional<UOp> expand(UOp ast, const std::vector<UOp>& lanes, int64_t vector_lanes,
+                          size_t max_pieces) {
   return Expander(ast, lanes, std::max<int64_t>(1, vector_lanes), max_pieces).run();
 }
 

@@ -19,7 +19,7 @@ struct State {
   const Opts& opts;
   Opts applied{};
   std::vector<Packing> packings{};
-  UOp lanes{};
+  std::vector<UOp> lanes{};
   int64_t vector_lanes = 1;
   Grid grid{};
   std::vector<UOp> list{};

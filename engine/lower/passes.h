@@ -21,17 +21,19 @@ UOp widen_floats(UOp ast);
 UOp add_loads(UOp ast);
 
 /// PACK: the operands' tiles are copied into buffers of their own at their place among the loops,
-/// and read from there. After add_loads.
+/// and read from there; rows of values that a kernel keeps (STAGE) get buffers too. After
+/// add_loads.
 UOp stage_operands(UOp ast, const std::vector<Packing>& packings);
 
-/// The axis whose steps become the lanes of vectors: the UPCAST or UNROLL axis along which most
-/// accesses are of consecutive elements and fewest have a stride; null = scalar code.
-UOp choose_lanes(UOp ast);
+/// The axes whose steps become the lanes of vectors: the UPCAST or UNROLL axis along which most
+/// accesses are of consecutive elements and fewest have a stride, then the best among those that no
+/// value depends on together with one of them; none = scalar code.
+std::vector<UOp> choose_lanes(UOp ast);
 
 /// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,
 /// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
 /// after the loop.
-UOp reduce_to_accumulator(UOp ast, UOp lanes);
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes);
 
 /// 10, 11: a REDUCE over ranges of the group becomes one over what its threads left in shared
 /// memory, after a barrier. After add_loads.
@@ -41,10 +43,11 @@ UOp reduce_across_groups(UOp ast);
 /// ones `lidx0`..; `grid` receives their sizes.
 UOp add_grid(UOp ast, Grid& grid);
 
-/// 9, 14: UPCAST and UNROLL ranges are written out. The lane axis is cut into vectors of at most
+/// 9, 14: UPCAST and UNROLL ranges are written out. Lane axes are cut into vectors of at most
 /// `vector_lanes`, which stay vectors (shape (n)); the other axes are unrolled.
 /// Nothing, if more than `max_pieces` values would come of it.
-std::optional<UOp> expand(UOp ast, UOp lanes, int64_t vector_lanes, size_t max_pieces = 20000);
+std::optional<UOp> expand(UOp ast, const std::vector<UOp>& lanes, int64_t vector_lanes,
+                          size_t max_pieces = 20000);
 
 /// n vectors of n lanes, n a power of two: vector i of the result has lane i of each. Shuffles of
 /// two vectors, written as STACKs of their lanes: n log2 n of them.

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/ir/node_map.h"
+#include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
 #include "engine/rewrite/rewriter.h"
 
@@ -56,12 +58,70 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot) {
   return substitute(ast, {{load, read}});
 }
 
+// A row of values in a buffer of the thread's own, one for each of the written out values that the
+// row depends on: filled by the row's loops inside of all others, then read by its place.
+UOp keep_rows(UOp ast, int64_t buffer_slot) {
+  struct Row {
+    UOp memory, filled, which;
+    int64_t rows = 1;
+  };
+  NodeMap<Row> rows;
+  NodeMap<UOp> done;
+  for (UOp u : toposort(ast)) {
+    const Provenance::Of from(u);
+    std::vector<UOp> src;
+    for (UOp s : u.srcs()) src.push_back(done.at(s));
+    if (u.op() == Op::INDEX && memory_of(u).op() == Op::STAGE) {
+      const Row& row = rows.at(memory_of(u));
+      done.emplace(u, make(Op::INDEX, row.memory.dtype(),
+                           {make(Op::AFTER, row.memory.dtype(), {row.memory, row.filled}),
+                            src[1] * iconst(row.rows) + row.which}));
+      continue;
+    }
+    if (u.op() != Op::STAGE) {
+      const bool seen_flat = u.op() == Op::RESHAPE;
+      done.emplace(u, seen_flat ? src[0] : src == u.srcs() ? u : rebuild(u, src));
+      continue;
+    }
+    Row row;
+    std::vector<UOp> fill{UOp{}}, address{UOp{}};
+    row.which = iconst(0);
+    for (const Node* n : u.ranges()) {
+      const UOp r(n);
+      if (written_out(r)) {
+        row.which = row.which * iconst(KernelSchedule::size(r)) + r;
+        row.rows *= KernelSchedule::size(r);
+      } else {
+        address.push_back(r);
+      }
+    }
+    UOp at = iconst(0);
+    for (size_t i = 1; i < u.nsrc(); i++) {
+      at = at * iconst(KernelSchedule::size(u.src(i))) + u.src(i);
+      fill.push_back(u.src(i));
+    }
+    ParamArg arg;
+    arg.slot = buffer_slot++;
+    arg.addrspace = AddrSpace::Reg;
+    const int64_t shape[] = {u.numel() * row.rows};
+    address[0] = row.memory = buffer(arg, u.dtype(), shape);
+    const UOp place = make(Op::INDEX, u.dtype(),
+                           {address.size() == 1 ? row.memory : make(Op::AFTER, u.dtype(), address),
+                            at * iconst(row.rows) + row.which});
+    fill[0] = make(Op::STORE, DType::Void, {place, src[0]});
+    row.filled = make(Op::END, DType::Void, fill);
+    rows.emplace(u, row);
+    done.emplace(u, row.memory);  // only reads name it
+  }
+  return done.at(ast);
+}
+
 }  // namespace
 
 UOp stage_operands(UOp ast, const std::vector<Packing>& packings) {
   for (size_t i = 0; i < packings.size(); i++)
     ast = stage(ast, packings[i], static_cast<int64_t>(i));
-  return ast;
+  return keep_rows(ast, static_cast<int64_t>(packings.size()));
 }
 
 }  // namespace beamline

@@ -101,6 +101,10 @@ class Heuristic {
   }
 
   Opts run() {
+    if (over_rows()) {
+      along_rows();
+      return schedule_.applied();
+    }
     // Lanes along an output axis that is stored contiguously and not read with a stride; or is once
     // what is read so has been packed, if no long reduction offers lanes.
     const AxisUse* lane = nullptr;
@@ -173,7 +177,7 @@ class Heuristic {
     const Operand across = operand(*rows, lane);
     const bool strides = across.column_bytes > 0 && !across.awkward;
     if (strides && blocks(lane.size, tile.width) < limits_.few_blocks &&
-        along_rows(lane, *rows, across))
+        rows_as_lanes(lane, *rows, across))
       return;
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
     if (packs && tile.width >= lane.size && tile.width <= lanes_)
@@ -190,6 +194,36 @@ class Heuristic {
     }
   }
 
+  // Loops over rows with loops over one row inside, one after the other (rangeify/rows.h).
+  bool over_rows() const {
+    for (UOp u : toposort(ast_))
+      for (const AxisUse& a : outputs_)
+        if (u.op() == Op::REDUCE && !u.has_range(a.range)) return true;
+    return false;
+  }
+  // Each loop over the row gets lanes of its own where it moves by one element; where rows lie side
+  // by side, they are the lanes of all.
+  void along_rows() {
+    for (const AxisUse& a : outputs_)
+      if (a.unit_store && a.unit_loads > 0 && a.strided_loads == 0 &&
+          !std::ranges::any_of(reduces_, [](const AxisUse& r) { return r.unit_loads > 0; })) {
+        apply(OptKind::UPCAST, a.range, lanes_for(std::min(a.size, lanes_ * 2), lanes_));
+        return;
+      }
+    for (const AxisUse& a : outputs_)
+      if (a.unit_store)
+        apply(OptKind::UPCAST, a.range,
+              std::min(lanes_for(a.size, lanes_), lanes_ * limits_.stream_vectors));
+    for (UOp r : schedule_.axes())
+      if (r.axis_type() == AxisType::LOOP)
+        apply(
+            OptKind::UPCAST, r,
+            std::min(lanes_for(KernelSchedule::size(r), lanes_), lanes_ * limits_.stream_vectors));
+    for (const AxisUse& r : reduces_)
+      if (r.unit_loads > 0)
+        apply(OptKind::UNROLL, r.range, std::min(r.size, lanes_ * limits_.reduce_vectors));
+  }
+
   // Several steps an iteration, if possible along the axis that a load is contiguous on.
   void several_steps() {
     const AxisUse* steps = nullptr;
@@ -200,7 +234,7 @@ class Heuristic {
 
   // Few columns, and rows whose operand lies along them: the rows become the lanes, their operand
   // is packed a block at a time, and the results, few a block, are scattered.
-  bool along_rows(const AxisUse& columns, const AxisUse& rows, const Operand& across) {
+  bool rows_as_lanes(const AxisUse& columns, const AxisUse& rows, const Operand& across) {
     Tile tile = best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, false,
                           target_, limits_);
     tile.width = std::min(tile.width, limits_.pack_bytes / across.column_bytes / lanes_ * lanes_);

@@ -45,14 +45,30 @@ void KernelSchedule::split_ranges() {
   }
 }
 
-// Output loops that every store depends on are the grid.
+// A thread of a group has no memory for a row: what is read of one is computed where it is read.
+void KernelSchedule::recompute_rows() {
+  for (bool again = true; again;) {
+    again = false;
+    for (UOp u : toposort(ast_)) {
+      if (u.op() != Op::INDEX || u.src(0).op() != Op::STAGE) continue;
+      const UOp row = u.src(0);
+      ast_ = substitute(ast_, {{u, substitute(row.src(0), {{row.src(1), u.src(1)}})}});
+      again = true;
+      break;
+    }
+  }
+}
+
+// Output loops that every store and every reduction depends on are the grid: what is computed once
+// for a row is not computed by each thread of it.
 void KernelSchedule::globalize() {
   Substitution grid;
   const std::vector<UOp> order = toposort(ast_);
   for (UOp r : order) {
     if (r.op() != Op::RANGE || r.axis_type() != AxisType::WEAK) continue;
-    const bool everywhere = std::ranges::all_of(
-        order, [&](UOp u) { return u.op() != Op::STORE || u.src(0).has_range(r); });
+    const bool everywhere = std::ranges::all_of(order, [&](UOp u) {
+      return u.op() == Op::STORE ? u.src(0).has_range(r) : u.op() != Op::REDUCE || u.has_range(r);
+    });
     if (everywhere) grid.emplace(r, range(r.src(0), r.range_id(), AxisType::GLOBAL));
   }
   if (!grid.empty()) ast_ = substitute(ast_, grid);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -38,15 +39,30 @@ UOp split_gate(UOp index, UOp& valid) {
   return index;
 }
 
+// A kept row is read by its place, whatever loops have become of the one that fills it.
+UOp one_dimension(UOp memory) {
+  if (memory.op() != Op::STAGE || memory.shape().size() == 1) return memory;
+  const int64_t n[] = {memory.numel()};
+  return make(Op::RESHAPE, memory.dtype(), {memory, dims(n)});
+}
+
 constexpr int64_t max_unroll = 64;
 constexpr int64_t max_thread_amount = 256;
 constexpr int64_t max_pack_bytes = int64_t{1} << 20;  // it lies on the thread's stack
+
+int64_t kept_row_bytes(UOp ast) {
+  int64_t bytes = 0;
+  for (UOp u : toposort(ast))
+    if (u.op() == Op::STAGE) bytes = std::max<int64_t>(bytes, dtype_bytes(u.dtype()));
+  return bytes;
+}
 
 }  // namespace
 
 KernelSchedule::KernelSchedule(UOp ast, const Target& target) : ast_(ast), target_(target) {
   CHECK(ast.op() == Op::SINK);
   if (!target.has_local) return;
+  recompute_rows();
   split_ranges();
   globalize();
 }
@@ -111,7 +127,8 @@ void KernelSchedule::replace(const Split& split, UOp* follow) {
     std::vector<UOp> src;
     bool ended = false;
     for (size_t i = 0; i < u.nsrc(); i++) {
-      const bool ends = (u.op() == Op::END || u.op() == Op::REDUCE) && i > 0 && u.src(i) == r;
+      const bool ends = (u.op() == Op::END || u.op() == Op::REDUCE || u.op() == Op::STAGE) &&
+                        i > 0 && u.src(i) == r;
       if (!ends) {
         src.push_back(done.at(u.src(i)));
         continue;
@@ -122,7 +139,10 @@ void KernelSchedule::replace(const Split& split, UOp* follow) {
     if (ended && last) src.push_back(last);
     if (!divides && u.op() == Op::REDUCE && ended)
       src[0] = where(inside, src[0], reduce_identity(u.reduce_op(), u.dtype()));
-    UOp built = src == u.srcs() ? u : rebuild(u, src);
+    if (u.op() == Op::INDEX) src[0] = one_dimension(src[0]);
+    UOp built = u.op() == Op::RESHAPE ? one_dimension(src[0])
+                : src == u.srcs()     ? u
+                                      : rebuild(u, src);
     if (!divides && u.op() == Op::INDEX && u.src(1).has_range(r)) {
       UOp valid;
       const UOp flat = split_gate(u.src(1), valid);
@@ -147,9 +167,20 @@ void KernelSchedule::replace(const Split& split, UOp* follow) {
 std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount) const {
   // Accumulated and expanded values must have a chance of staying in registers; twice their number
   // is where spilling always loses.
-  int64_t elements = amount;
+  std::unordered_set<UOp, UOpHash> together{r};
+  int64_t elements = 1;
+  for (UOp u : toposort(ast_)) {
+    if (u.op() == Op::STAGE && u.has_range(r)) elements = std::max(elements, u.numel());
+    if (u.has_range(r))
+      for (const Node* n : u.ranges()) together.insert(UOp(n));
+  }
+  const int64_t row = elements;  // kept once for every value that is written out
+  elements = amount;
   for (UOp a : axes())
-    if (a.axis_type() == AxisType::UPCAST && a != r) elements *= size(a);
+    if (a.axis_type() == AxisType::UPCAST && a != r && together.contains(a)) elements *= size(a);
+  if (row > 1 && row * elements * kept_row_bytes(ast_) > max_pack_bytes)
+    return fmt::format("{} rows of {} values exceed the {} bytes that a thread has for them",
+                       elements, row, max_pack_bytes);
   const int64_t limit = int64_t{2} * target_.vector_registers * target_.vector_bytes / 4;
   if (elements > limit)
     return fmt::format("{} values a step exceed {}, twice what the vector registers hold", elements,
@@ -314,7 +345,8 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
       break;
     case OptKind::UPCAST:
       if (auto why = check_shared_bytes(k, 1)) return why;
-      if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL)
+      if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL &&
+          t != AxisType::LOOP)
         return fmt::format("axis {} is {}; UPCAST takes an output axis", opt.axis,
                            axis_type_name(t));
       if (auto why = check_registers(r, k)) return why;

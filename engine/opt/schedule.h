@@ -67,6 +67,7 @@ class KernelSchedule {
   };
   void replace(const Split& split, UOp* follow = nullptr);
   // Of targets with local memory, in locals.cpp.
+  void recompute_rows();
   void globalize();
   void split_ranges();
   std::optional<std::string> disable_locals(const Opt& opt);

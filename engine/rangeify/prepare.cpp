@@ -1,11 +1,13 @@
 #include "engine/rangeify/prepare.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
 #include "engine/base/check.h"
 #include "engine/rangeify/canonical_order.h"
 #include "engine/rangeify/collapse.h"
+#include "engine/rangeify/rows.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/linear.h"
 #include "engine/rules/rules.h"
@@ -124,6 +126,18 @@ UOp numbered(UOp kernel, const std::vector<UOp>& order, std::vector<int64_t>& sl
   return substitute(kernel, map);
 }
 
+// By first visit; the output's loops among themselves as they are nested.
+std::vector<UOp> visit_order(UOp kernel) {
+  std::vector<UOp> order = toposort(kernel);
+  if (kernel.nsrc() != 1 || kernel.src(0).op() != Op::END) return order;
+  const std::vector<UOp> ended = kernel.src(0).srcs();
+  size_t next = 1;
+  for (UOp& u : order)
+    if (u.op() == Op::RANGE && std::find(ended.begin() + 1, ended.end(), u) != ended.end())
+      u = ended[next++];
+  return order;
+}
+
 // c, if `gate` is `r < c` and maybe more; else nothing.
 std::optional<int64_t> gated_below(UOp gate, UOp r) {
   std::vector<UOp> todo{gate};
@@ -161,12 +175,13 @@ UOp shorten_gated_ranges(UOp kernel) {
 Prepared prepare(UOp kernel) {
   Prepared p;
   UOp u = merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel))));
+  u = share_row_values(u);
   u = simplify(numbered(u, canonical_order(u), p.slots));
   // Numbers decide the order of operands, and with it that of the visit: repeat until it is stable,
   // so that preparing twice gives the same text.
   constexpr int most_rounds = 8;
   for (int round = 0; round < most_rounds; round++) {
-    const UOp next = numbered(u, toposort(u), p.slots);
+    const UOp next = numbered(u, visit_order(u), p.slots);
     if (next == u) break;
     u = next;
   }

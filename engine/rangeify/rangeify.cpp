@@ -15,6 +15,7 @@
 #include "engine/rangeify/memory_plan.h"
 #include "engine/rangeify/movement.h"
 #include "engine/rangeify/prepare.h"
+#include "engine/rangeify/rows.h"
 #include "engine/rangeify/split_reduction.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
@@ -57,13 +58,17 @@ class Rangeifier {
       else
         outs.push_back(state(u).stage);
     }
-    return make(Op::SINK, DType::Void, outs);
+    std::unordered_set<UOp, UOpHash> kept;
+    for (const State& s : states_)
+      if (s.forced && s.stage) kept.insert(s.stage);
+    return fuse_rows(make(Op::SINK, DType::Void, outs), kept);
   }
 
  private:
   // What is known of a node; what is not needed any more is given back.
   struct State {
     bool realized = false, forced = false;
+    bool repeated = false;          // a reader needs each of its elements many times
     std::vector<Request> requests;  // of its consumers
     IndexTuple out;                 // where it is computed
     std::vector<IndexTuple> in;     // where it reads its operands
@@ -123,7 +128,8 @@ class Rangeifier {
                         : UOp{};
       }
       out.valid = any_valid;
-      if (!ended.empty() && (ops::elementwise.has(x.op()) || x.op() == Op::REDUCE)) realize = true;
+      if (!ended.empty() && (ops::elementwise.has(x.op()) || x.op() == Op::REDUCE))
+        realize = own.repeated = true;
     }
     if (realize || requests.empty()) {
       own.realized = true;
@@ -163,7 +169,7 @@ class Rangeifier {
     if (is_leaf(s)) return read_leaf(s, at);
     if (!state(s).realized) return state(s).value;
     const UOp stage = state(s).stage;
-    if (removable(s)) {
+    if (removable(s) && !(dear(s) && in_reduction(at))) {
       Substitution map;
       for (size_t d = 0; d < at.index.size(); d++)
         if (stage.src(d + 1).op() == Op::RANGE) map.emplace(stage.src(d + 1), at.index[d]);
@@ -221,24 +227,17 @@ class Rangeifier {
       if (u.op() == Op::REDUCE) return true;
     return false;
   }
-  // Post-order that does not enter other STAGEs.
-  static std::vector<UOp> closed_walk(UOp root) {
-    std::vector<UOp> out;
-    std::unordered_set<UOp, UOpHash> seen;
-    std::vector<std::pair<UOp, bool>> todo{{root, false}};
-    while (!todo.empty()) {
-      const auto [u, visited] = todo.back();
-      todo.pop_back();
-      if (visited) {
-        out.push_back(u);
-        continue;
-      }
-      if (!seen.insert(u).second) continue;
-      todo.emplace_back(u, true);
-      if (u.op() == Op::STAGE) continue;
-      for (size_t i = u.nsrc(); i-- > 0;) todo.emplace_back(u.src(i), false);
-    }
-    return out;
+  // What many steps of a reduction would each compute again, at a price.
+  bool dear(UOp s) {
+    return state(s).repeated && std::ranges::any_of(closed_walk(state(s).stage.src(0)), [](UOp u) {
+             return u.op() == Op::EXP2 || u.op() == Op::LOG2 || u.op() == Op::SIN;
+           });
+  }
+  static bool in_reduction(const IndexTuple& at) {
+    return std::ranges::any_of(at.index, [](UOp i) {
+      return std::ranges::any_of(
+          i.ranges(), [](const Node* r) { return UOp(r).axis_type() == AxisType::REDUCE; });
+    });
   }
 
   void build(UOp x) {

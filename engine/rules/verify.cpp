@@ -20,14 +20,21 @@ constexpr OpSet leaves = Op::PARAM | Op::CONST | Op::STACK;
 constexpr OpSet tensor_ops =
     leaves | ops::elementwise | ops::movement | Op::REDUCE | Op::CONTIGUOUS | Op::DETACH | Op::SINK;
 constexpr OpSet kernel_ops = leaves | ops::elementwise | Op::REDUCE | Op::SINK | Op::END |
-                             Op::STORE | Op::GROUP | Op::INDEX | Op::RANGE;
+                             Op::STORE | Op::GROUP | Op::INDEX | Op::RANGE | Op::STAGE |
+                             Op::RESHAPE;
 constexpr OpSet scheduled_ops = kernel_ops | Op::WMMA;
 constexpr OpSet lowered_ops =
     scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::SHRINK | Op::SPECIAL | Op::BARRIER;
 
 constexpr OpSet multi_device = Op::UNSHARD | Op::ALLREDUCE | Op::COPY | Op::MSELECT | Op::MSTACK;
 
-bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER; }
+bool is_memory(UOp u) { return u.op() == Op::PARAM || u.op() == Op::BUFFER || u.op() == Op::STAGE; }
+bool is_stage(UOp u) {
+  if (u.op() == Op::RESHAPE) return u.src(0).op() == Op::STAGE && u.shape().size() == 1;
+  for (size_t i = 1; i < u.nsrc(); i++)
+    if (u.src(i).op() != Op::RANGE || !u.src(0).has_range(u.src(i))) return false;
+  return u.nsrc() > 1 && u.src(0).shape().empty();
+}
 // INDEX(vector, constant): one lane of a value.
 bool is_lane(UOp u) {
   return u.src(0).addrspace() == AddrSpace::None && u.src(0).shape().size() == 1 &&
@@ -88,6 +95,7 @@ constexpr Check checks[] = {
     {"range-dtype",     kernel,              1, Op::RANGE,  [](UOp u) { return u.dtype() == DType::WeakInt; }, "weakint: its width is chosen later"},
     {"tensor-reduce",   tensor,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1; }, "leading dims, no ranges"},
     {"kernel-reduce",   kernel,              1, Op::REDUCE, [](UOp u) { return u.reduce_dims() == 0 && u.nsrc() > 1 && all_ranges(u, 1); }, "ranges"},
+    {"row-stage",       kernel | lowered,    1, Op::STAGE | Op::RESHAPE, is_stage, "a value over ranges it depends on, or one seen with one dimension"},
     {"index-shape",     kernel | after_opts, 1, Op::INDEX,  [](UOp u) { return u.nsrc() == 2 && (is_memory(memory_of(u)) || is_lane(u)) && (is_int(u.src(1).dtype())); }, "memory and one integer index, or a lane"},
     {"index-bounds",    kernel,              2, Op::INDEX,  in_bounds, "an index within its buffer"},
     {"store-index",     kernel | after_opts, 1, Op::STORE,  [](UOp u) { return u.nsrc() >= 2 && is_address(u.src(0)); }, "an address and a value"},
@@ -98,6 +106,7 @@ constexpr Check checks[] = {
     {"wmma-product",    kernel | after_opts, 1, Op::WMMA,   is_product, "a tensor core's factors and sum"},
     {"wmma-elements",   linear,              1, Op::WMMA,   holds_elements, "as many elements as a thread holds"},
     {"no-invalid",      after_opts,          1, Op::CONST,  [](UOp u) { return u.dtype() != DType::Invalid; }, "no poison left"},
+    {"rows-in-memory",  linear,              1, Op::STAGE | Op::RESHAPE, [](UOp) { return false; }, "a buffer for a row that is kept"},
     {"flat-reduce",     linear,              1, Op::REDUCE, [](UOp u) { return u.nsrc() == 1 && u.reduce_dims() == 1; }, "lanes only"},
 };
 // clang-format on

@@ -95,7 +95,24 @@ const Program programs[] = {
      [](TensorOps& t) {
        return t.softmax(input(0, {4, 33}), {{-1}, false});
      },
-     3},
+     1},
+    {"softmax of columns",
+     [](TensorOps& t) {
+       return t.softmax(input(0, {3, 20, 17}), {{1}, false});
+     },
+     1},
+    {"log softmax",
+     [](TensorOps& t) {
+       return t.log_softmax(input(0, {2, 3, 40}), {{-1}, false});
+     },
+     1},
+    {"distance from the mean",
+     [](TensorOps& t) {
+       const UOp x = input(0, {5, 48});
+       const UOp d = t.sub(x, t.mean(x, {{1}, false}, true));
+       return t.div(d, t.sum(t.mul(d, d), {{1}, false}, true));
+     },
+     1},
     {"transpose",
      [](TensorOps& t) {
        return t.contiguous(t.transpose(input(0, {11, 17}), 0, 1));

@@ -132,9 +132,9 @@ class CacheCommands : public testing::Test {
 TEST_F(CacheCommands, RunSaysWhatCameFromTheCache) {
   const CliResult first = run({}), second = run({}), without = run({"--no-cache"});
   EXPECT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("0 of 3 programs came from the cache"));
-  EXPECT_THAT(second.err, HasSubstr("3 of 3 programs came from the cache"));
-  EXPECT_THAT(without.err, HasSubstr("0 of 3 programs came from the cache"));
+  EXPECT_THAT(first.err, HasSubstr("0 of 1 programs came from the cache"));
+  EXPECT_THAT(second.err, HasSubstr("1 of 1 programs came from the cache"));
+  EXPECT_THAT(without.err, HasSubstr("0 of 1 programs came from the cache"));
   EXPECT_EQ(second.out, first.out);
   EXPECT_EQ(without.out, first.out);
 }
