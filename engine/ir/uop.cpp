@@ -8,7 +8,6 @@
 #include "engine/base/check.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/derive.h"
-#include "engine/ir/node_map.h"
 #include "engine/ir/print.h"
 #include "engine/ir/provenance.h"
 
@@ -211,20 +210,36 @@ UOp logical_not(UOp b) { return ne(b, bool_const(true)); }
 UOp maximum(UOp a, UOp b) { return alu(Op::MAX, {a, b}); }
 
 std::vector<UOp> toposort(UOp root) {
-  std::vector<UOp> out;
-  NodeMap<bool> seen;
-  std::vector<std::pair<const Node*, bool>> stack{{root.node(), false}};
+  // Every pass walks its graph several times, so what a walk needs is kept. Ids are small numbers
+  // that no two nodes of a graph share: a node is seen if its mark is this walk's number.
+  struct Frame {
+    const Node* node;
+    size_t next;  // operand
+  };
+  static thread_local std::vector<uint32_t> marks;
+  static thread_local uint32_t walk = 0;
+  static thread_local std::vector<Frame> stack;
+  static thread_local std::vector<UOp> out;
+  if (++walk == 0) {
+    std::ranges::fill(marks, 0);
+    walk = 1;
+  }
+  out.clear();
+  const auto enter = [&](const Node* n) {
+    if (n->id >= marks.size()) marks.resize(std::max<size_t>(n->id + 1, 2 * marks.size()), 0);
+    if (marks[n->id] == walk) return;
+    marks[n->id] = walk;
+    stack.push_back({n, 0});
+  };
+  enter(root.node());
   while (!stack.empty()) {
-    const auto [n, visited] = stack.back();
-    stack.pop_back();
-    if (visited) {
-      out.push_back(UOp(n));
-      continue;
+    Frame& top = stack.back();
+    if (top.next < top.node->nsrc) {
+      enter(top.node->src[top.next++]);
+    } else {
+      out.push_back(UOp(top.node));
+      stack.pop_back();
     }
-    if (!seen.insert(n, true)) continue;
-    stack.emplace_back(n, true);
-    for (size_t i = n->nsrc; i-- > 0;)
-      if (!seen.find(n->src[i])) stack.emplace_back(n->src[i], false);
   }
   return out;
 }
