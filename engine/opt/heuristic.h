@@ -52,9 +52,21 @@ struct GroupLimits {
   int64_t local_threads = 128, local_axes = 3;
 };
 
+/// When a kernel that nobody tuned is split over threads. Sources: what one core of the machines
+/// named above does at least, and some ten times what waking a thread takes.
+struct ThreadLimits {
+  double flops_per_ns = 40, bytes_per_ns = 10;
+  double least_ns = 50e3;    // of work for each thread
+  int64_t uneven_steps = 8;  // of a loop for each thread, where it does not divide
+};
+
 /// A legal sequence for the kernel; empty where nothing helps.
 Opts heuristic(UOp ast, const Target& target);
 Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits = {});
 Opts group_heuristic(UOp ast, const Target& target, const GroupLimits& limits = {});
+/// The same with THREAD for a kernel of so much work, as many as the target allows at most. A
+/// search starts without: it finds out what threads are worth here.
+Opts across_threads(UOp ast, const Opts& opts, const Target& target, double flops, double bytes,
+                    const ThreadLimits& limits = {});
 
 }  // namespace beamline

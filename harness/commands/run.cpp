@@ -13,6 +13,7 @@
 #include "engine/interpret/tensor.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/lower/estimates.h"
 #include "engine/opt/heuristic.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/workload_args.h"
@@ -77,7 +78,11 @@ std::vector<Chosen> choose(const Context& context, const Arguments& arguments,
     Arena arena;
     Arena::Scope scope(arena);
     const auto ast = parse_uops(k.ast);
-    chosen.push_back({opts_text(heuristic(std::get<UOp>(ast), device.target)), "heuristic"});
+    const UOp root = std::get<UOp>(ast);
+    const Estimates work = estimate(root);
+    chosen.push_back({opts_text(across_threads(root, heuristic(root, device.target), device.target,
+                                               work.flops, work.bytes)),
+                      "heuristic"});
   }
   const std::vector<KernelUse> kernels = unique_kernels(programs);
   for (const std::string& text : arguments.list("opts")) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/ir/arena.h"
+#include "engine/lower/estimates.h"
 #include "engine/opt/heuristic.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/tensor/tensor_ops.h"
@@ -73,6 +74,42 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
     EXPECT_EQ(opts_text(opts), l.opts) << l.name;
     EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(g.kernels[0].ast, opts, target)))
         << l.name;
+  }
+}
+
+// What nobody tuned is split over threads where there is enough to do.
+TEST(CpuHeuristic, WorkIsSplitOverThreads) {
+  struct Split {
+    const char* name;
+    UOp (*build)(TensorOps&);
+    int threads;
+    const char* opts;
+  };
+  // clang-format off
+  const Split lines[] = {
+      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;THREAD:0:2"},
+      {"small matmul",  [](TensorOps& t) { return t.matmul(input(0, {64, 64}), input(1, {64, 64})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;THREAD:0:8"},
+      {"flat",          [](TensorOps& t) { return t.relu(input(0, {4096, 1024})); }, 4, "UPCAST:0:32;STREAM;THREAD:0:4"},
+      {"rows",          [](TensorOps& t) { return t.softmax(input(0, {64, 16384}), {{-1}, false}); }, 2, "UPCAST:1:32;UPCAST:2:32;UNROLL:0:64;UNROLL:1:64;THREAD:0:2"},
+      {"one row",       [](TensorOps& t) { return t.softmax(input(0, {4096}), {{-1}, false}); }, 2, "UPCAST:0:32;UPCAST:1:32;UNROLL:0:64;UNROLL:1:64"},
+      {"packed",        [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), input(1, {1024, 1024})); }, 4, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;THREAD:1:4;PACK:2:1"},
+  };
+  // clang-format on
+  Target target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  for (const Split& l : lines) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    target.threads = l.threads;
+    const UOp ast = make_kernels(make(Op::SINK, DType::Void, {l.build(t)})).kernels.at(0).ast;
+    const Estimates work = estimate(ast);
+    const Opts opts =
+        across_threads(ast, cpu_heuristic(ast, target), target, work.flops, work.bytes);
+    EXPECT_EQ(opts_text(opts), l.opts) << l.name;
+    EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(ast, opts, target))) << l.name;
   }
 }
 
