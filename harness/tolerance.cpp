@@ -18,22 +18,20 @@ double unit_roundoff(DType t) {
 }
 
 double kernel_tolerance(UOp prepared) {
-  double out = 0, computed = 0, reduced = 1;
-  std::vector<UOp>
-      reduce_ranges;  // one range may be shared by several reductions: its size counts once
+  double out = 0, computed = 0, reduced = 0;
   for (UOp u : toposort(prepared)) {
     if (u.op() == Op::STORE) out = std::max(out, unit_roundoff(u.src(1).dtype()));
     // Loads are exact; what is computed rounds. Converting to a wider type does not.
     if (ops::alu.has(u.op()) || u.op() == Op::REDUCE ||
         (u.op() == Op::CAST && !lossless(u.src(0).dtype(), u.dtype())))
       computed = std::max(computed, unit_roundoff(u.dtype()));
-    if (u.op() != Op::REDUCE) continue;
-    for (size_t i = 1; i < u.nsrc(); ++i)
-      if (std::ranges::find(reduce_ranges, u.src(i)) == reduce_ranges.end())
-        reduce_ranges.push_back(u.src(i));
+    if (u.op() != Op::REDUCE || u.reduce_op() == Op::MAX) continue;
+    double steps = 1;
+    for (const Node* r : u.src(0).ranges())  // its own, and those of reductions around it
+      if (UOp(r).axis_type() == AxisType::REDUCE) steps *= static_cast<double>(r->vmax + 1);
+    reduced += steps;
   }
-  for (UOp r : reduce_ranges)
-    if (r.op() == Op::RANGE) reduced *= static_cast<double>(r.src(0).vmax());
+  reduced = std::max(reduced, 1.0);
   if (out == 0) return 0;
   return 4 * out + std::max(out, computed) * (16 + 4 * std::sqrt(reduced));
 }

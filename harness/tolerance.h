@@ -1,7 +1,7 @@
 // How far a right kernel may be from its reference (architecture.md "Tolerance of a kernel"):
 //   |got - ref| <= rtol * (|ref| + rms(ref)),  rtol = 4 u_out + u_acc (16 + 4 sqrt(R))
-// u: unit round-off of the output type and of the types computed in; R: product of the reduce
-// sizes.
+// u: unit round-off of the output type and of the types computed in; R: steps of the reductions, of
+// several the sum, for one after the other adds its own errors. A maximum makes none.
 #pragma once
 #include "engine/ir/uop.h"
 

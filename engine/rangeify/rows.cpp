@@ -1,7 +1,6 @@
 #include "engine/rangeify/rows.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "engine/ir/node_map.h"
