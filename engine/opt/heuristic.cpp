@@ -1,90 +1,11 @@
 #include "engine/opt/heuristic.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
+
+#include "engine/opt/axis_use.h"
 
 namespace beamline {
 namespace {
-
-struct AxisUse {
-  size_t axis = 0;  // index in the list of its kind
-  UOp range;
-  int64_t size = 0;
-  // Loads of the innermost work: inside the reduction where there is one.
-  int unit_loads = 0;      // move by one element along the axis
-  int even_loads = 0;      // move by two
-  int strided_loads = 0;   // move otherwise
-  int constant_loads = 0;  // do not move: a value used again
-  bool unit_store = false;
-};
-
-AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing) {
-  AxisUse a{axis, r, KernelSchedule::size(r)};
-  std::vector<UOp> order = toposort(ast), stored;
-  for (UOp u : order)
-    if (u.op() == Op::STORE) stored.push_back(u.src(0));
-  for (UOp u : order) {
-    if (u.op() != Op::INDEX) continue;
-    const UOp at = u.src(1).op() == Op::WHERE ? u.src(1).src(1) : u.src(1);
-    const auto stride = stride_along(at, r);
-    if (std::ranges::find(stored, u) != stored.end()) {
-      a.unit_store |= stride == 1;
-      continue;
-    }
-    const bool inner = std::ranges::any_of(
-        at.ranges(), [](const Node* n) { return UOp(n).axis_type() == AxisType::REDUCE; });
-    if (reducing && !inner) continue;
-    (stride == 1   ? a.unit_loads
-     : stride == 2 ? a.even_loads
-     : stride == 0 ? a.constant_loads
-                   : a.strided_loads)++;
-  }
-  return a;
-}
-
-int64_t blocks(int64_t size, int64_t amount) { return (size + amount - 1) / amount; }
-
-// The row count that leaves the last block fullest, larger first.
-int64_t balanced(int64_t size, int64_t most) {
-  most = std::clamp<int64_t>(most, 1, size);
-  return blocks(size, blocks(size, most));
-}
-
-// Enough lanes for a whole axis: whole vectors, or the power of two that holds it.
-int64_t lanes_for(int64_t size, int64_t lanes) {
-  return size >= lanes ? blocks(size, lanes) * lanes
-                       : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
-}
-
-struct Tile {
-  int64_t width = 1, rows = 1;
-};
-
-// The register tile with the least estimated time for one step of the reduction over the whole
-// output: arithmetic and loads on their ports, loop overhead, and a blend for every load that is
-// `masked` where the columns do not divide.
-Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
-               const HeuristicLimits& limits) {
-  Tile best{lanes_for(columns, lanes), 1};
-  double best_time = INFINITY;
-  for (int64_t v = 1; v <= limits.tile_vectors; v++) {
-    const int64_t width = std::min(lanes_for(columns, lanes), v * lanes);
-    const int64_t vectors = blocks(width, lanes);
-    const int64_t most = std::min<int64_t>(width < lanes ? limits.narrow_rows : limits.tile_rows,
-                                           (target.vector_registers - vectors - 1) / vectors);
-    for (int64_t r = 1; r <= std::min(most, rows); r++) {
-      const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
-      const double masks = masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
-      const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +
-                          limits.loop_cost + limits.load_weight * loads;
-      const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
-      if (time < best_time) best = {width, r}, best_time = time;
-    }
-    if (width >= columns) break;
-  }
-  return best;
-}
 
 class Heuristic {
  public:

@@ -105,6 +105,11 @@ std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
 /// One line an axis: index, size, type, as people read opts; colours by type when asked.
 std::string describe_axes(const KernelSchedule& s, bool color);
 
+/// Bytes that a thread has for a packed tile or for kept rows; they lie on its stack.
+constexpr int64_t max_private_bytes = int64_t{1} << 20;
+
+/// The index without its gates; `valid` receives them, or null.
+UOp split_gate(UOp index, UOp& valid);
 /// By how much the flat index moves per step of r, if always by the same known number of elements.
 std::optional<int64_t> stride_along(UOp index, UOp r);
 /// True when, with r free, the flat index moves by exactly one element per step of r.

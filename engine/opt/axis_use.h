@@ -1,0 +1,39 @@
+// How a kernel uses one of its axes, and the arithmetic of blocks and register tiles: what the
+// heuristic decides by.
+#pragma once
+#include "engine/opt/heuristic.h"
+
+namespace beamline {
+
+struct AxisUse {
+  size_t axis = 0;  // index in the list of its kind
+  UOp range;
+  int64_t size = 0;
+  // Loads of the innermost work: inside the reduction where there is one.
+  int unit_loads = 0;      // move by one element along the axis
+  int even_loads = 0;      // move by two
+  int strided_loads = 0;   // move otherwise
+  int constant_loads = 0;  // do not move: a value used again
+  bool unit_store = false;
+};
+
+/// Of range r, the one of that index in its list; of a kernel that reduces, the loads inside of the
+/// reduction count.
+AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing);
+
+int64_t blocks(int64_t size, int64_t amount);
+/// The row count that leaves the last block fullest, larger first.
+int64_t balanced(int64_t size, int64_t most);
+/// Enough lanes for a whole axis: whole vectors, or the power of two that holds it.
+int64_t lanes_for(int64_t size, int64_t lanes);
+
+struct Tile {
+  int64_t width = 1, rows = 1;
+};
+/// The register tile with the least estimated time for one step of the reduction over the whole
+/// output: arithmetic and loads on their ports, loop overhead, and a blend for every load that is
+/// `masked` where the columns do not divide.
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
+               const HeuristicLimits& limits);
+
+}  // namespace beamline
