@@ -155,12 +155,15 @@ CompileReply compile_or_recall(const CompileRequest& request) {
     auto reply = std::holds_alternative<Frame>(frame)
                      ? read_message<CompileReply>(std::get<Frame>(frame))
                      : std::nullopt;
-    CHECK(reply.has_value());  // its hash is right, and so is the build that wrote it
-    reply->cached = true;
-    return *std::move(reply);
+    if (reply) {
+      reply->cached = true;
+      return *std::move(reply);
+    }
   }
   CompileReply reply = compile_kernel(request);
-  std::string warning = found.warning;
+  std::string warning = found.contents
+                            ? "compiled programs: " + key + " holds none; it is compiled again"
+                            : found.warning;
   if (reply.status == "ok") {
     const std::string kept = cache->put(key, encode_frame(to_frame(reply)));
     if (warning.empty()) warning = kept;

@@ -16,6 +16,7 @@
 #include "engine/lower/lower.h"
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/rangeify.h"
+#include "engine/rules/verify.h"
 #include "harness/tolerance.h"
 #include "workloads/builder.h"
 #include "workloads/elements.h"
@@ -153,6 +154,7 @@ KernelProgram lower_uop_file(const std::string& file,
   if (root.op() != Op::SINK)
     return refuse(0, 0, fmt::format("the last node is {}", op_name(root.op())),
                   "a kernel rooted at SINK");
+  if (const auto error = verify(root, Stage::Kernel)) return refuse(0, 0, *error);
   UOp ast = prepare(root).ast;
   std::map<int64_t, UOp> params;
   bool stores = false;

@@ -46,9 +46,11 @@ std::string why(const std::string& what, const std::string& path) {
   return fmt::format("compiled programs: cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
-bool read_all(int fd, std::string& out) {
+// Nothing of what is no file, or longer than one of ours can be.
+bool read_all(int fd, uint64_t most, std::string& out) {
   struct stat s {};
   if (fstat(fd, &s) != 0) return false;
+  if (!S_ISREG(s.st_mode) || static_cast<uint64_t>(s.st_size) > most) return true;
   out.resize(static_cast<size_t>(s.st_size));
   size_t done = 0;
   while (done < out.size()) {
@@ -130,13 +132,13 @@ ProgramCache::Found ProgramCache::find(const std::string& key) {
     return {std::nullopt, error};
   }
   const std::string path = path_of(key);
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.fd() < 0) {
     if (errno == ENOENT) return {};
     return {std::nullopt, why("open", path)};
   }
   std::string bytes;
-  if (!read_all(file.fd(), bytes)) return {std::nullopt, why("read", path)};
+  if (!read_all(file.fd(), limit_, bytes)) return {std::nullopt, why("read", path)};
   auto contents = opened(key, bytes);
   if (contents) {
     mark_used(file.fd());

@@ -1,7 +1,5 @@
 #include "engine/ir/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <new>
@@ -202,7 +200,7 @@ void Arena::put(const Node* n, uint64_t key) {
   table_[i] = Slot(n, key);
 }
 void Arena::grow() {
-  std::vector<Slot, Pages<Slot>> old(table_.size() * 2);
+  std::vector<Slot> old(table_.size() * 2);
   old.swap(table_);
   for (const Slot& s : old) {
     if (s.is_free()) continue;
@@ -211,22 +209,14 @@ void Arena::grow() {
     put(n, key_of(n->op, n->dtype, {src, n->nsrc}, n->val, n->ext));
   }
 }
-void* Arena::allocate_memory(size_t bytes) {
-  const bool huge = bytes >= huge_page;
-  if (huge) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
-  void* p = huge ? std::aligned_alloc(huge_page, bytes) : std::malloc(bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  if (huge) madvise(p, bytes, MADV_HUGEPAGE);  // a wish: nothing is lost where it is not granted
-  return p;
-}
 void* Arena::allocate(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};
   while (left_ < bytes) {
     if (used_ == blocks_.size()) {
-      const size_t size = std::max(blocks_.size() < small_blocks ? block_bytes : huge_page, bytes);
-      blocks_.push_back({std::unique_ptr<void, Free>(allocate_memory(size)), size});
+      const size_t size = std::max(block_bytes, bytes);
+      blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
     }
-    ptr_ = static_cast<std::byte*>(blocks_[used_].memory.get());
+    ptr_ = blocks_[used_].memory.get();
     left_ = blocks_[used_].bytes;
     used_++;
   }

@@ -4,7 +4,6 @@
 // `Arena::Scope` makes an arena current for this thread; it must not outlive an asynchronous
 // suspension.
 #pragma once
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -64,30 +63,14 @@ class Arena {
   void grow();
   void* allocate(size_t bytes);
 
-  // Memory from here on up lies in huge pages where the system gives them on request: look-ups go
-  // all over the table, and address translation is then a good part of their cost.
-  static constexpr size_t huge_page = size_t{2} << 20;
-  static void* allocate_memory(size_t bytes);
-  struct Free {
-    void operator()(void* p) const { std::free(p); }
-  };
-  template <class T>
-  struct Pages {
-    using value_type = T;
-    T* allocate(size_t n) { return static_cast<T*>(allocate_memory(n * sizeof(T))); }
-    void deallocate(T* p, size_t) { std::free(p); }
-    friend bool operator==(Pages, Pages) { return true; }
-  };
-
   static constexpr size_t block_bytes = size_t{1} << 16;
-  static constexpr size_t small_blocks = 32;  // before blocks are huge pages
   const Arena* base_;
   uint32_t next_id_;
   bool frozen_ = false;
-  std::vector<Slot, Pages<Slot>> table_;
+  std::vector<Slot> table_;
   size_t count_ = 0, bytes_ = 0;
   struct Block {
-    std::unique_ptr<void, Free> memory;
+    std::unique_ptr<std::byte[]> memory;
     size_t bytes;
   };
   std::vector<Block> blocks_;

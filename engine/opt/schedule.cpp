@@ -42,13 +42,6 @@ UOp one_dimension(UOp memory) {
 constexpr int64_t max_unroll = 64;
 constexpr int64_t max_thread_amount = 256;
 
-int64_t kept_row_bytes(UOp ast) {
-  int64_t bytes = 0;
-  for (UOp u : toposort(ast))
-    if (u.op() == Op::STAGE) bytes = std::max<int64_t>(bytes, dtype_bytes(u.dtype()));
-  return bytes;
-}
-
 }  // namespace
 
 KernelSchedule::KernelSchedule(UOp ast, const Target& target) : ast_(ast), target_(target) {
@@ -160,19 +153,21 @@ std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount
   // Accumulated and expanded values must have a chance of staying in registers; twice their number
   // is where spilling always loses.
   std::unordered_set<UOp, UOpHash> together{r};
-  int64_t elements = 1;
+  int64_t elements = amount, kept = 0;
   for (UOp u : toposort(ast_)) {
-    if (u.op() == Op::STAGE && u.has_range(r)) elements = std::max(elements, u.numel());
     if (u.has_range(r))
       for (const Node* n : u.ranges()) together.insert(UOp(n));
+    if (u.op() != Op::STAGE) continue;
+    int64_t rows = u.has_range(r) ? amount : 1;  // one for every value that is written out
+    for (const Node* n : u.ranges())
+      if (UOp(n).axis_type() == AxisType::UPCAST && !(UOp(n) == r)) rows *= size(UOp(n));
+    kept += rows * u.numel() * dtype_bytes(u.dtype());
   }
-  const int64_t row = elements;  // kept once for every value that is written out
-  elements = amount;
   for (UOp a : axes())
     if (a.axis_type() == AxisType::UPCAST && a != r && together.contains(a)) elements *= size(a);
-  if (row > 1 && row * elements * kept_row_bytes(ast_) > max_private_bytes)
-    return fmt::format("{} rows of {} values exceed the {} bytes that a thread has for them",
-                       elements, row, max_private_bytes);
+  if (kept > max_private_bytes)
+    return fmt::format("kept rows of {} bytes exceed the {} that a thread has for them", kept,
+                       max_private_bytes);
   const int64_t limit = int64_t{2} * target_.vector_registers * target_.vector_bytes / 4;
   if (elements > limit)
     return fmt::format("{} values a step exceed {}, twice what the vector registers hold", elements,

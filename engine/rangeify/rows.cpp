@@ -127,6 +127,8 @@ class RowFuser {
         if (u.has_range(r) && !is_row(r)) return std::nullopt;  // it would be repeated
       bytes = std::max(bytes, bytes_of_row(u));
     }
+    for (UOp u : closed_walk(s.src(0)))
+      if (u.op() == Op::REDUCE && steps_of(u) < limits_.shortest) return std::nullopt;
     for (UOp r : loops) (is_row(r) ? count : row) *= size_of(r);
     if (row == 1 && !reduced) return std::nullopt;
     bytes = std::max(bytes, row * dtype_bytes(value.dtype()));
@@ -153,13 +155,17 @@ class RowFuser {
     }
     return any;
   }
-  static int64_t bytes_of_row(UOp reduction) {
-    int64_t steps = 1, bytes = 1;
+  static int64_t steps_of(UOp reduction) {
+    int64_t steps = 1;
     for (const Node* r : reduction.src(0).ranges())
       if (UOp(r).axis_type() == AxisType::REDUCE) steps *= size_of(UOp(r));
+    return steps;
+  }
+  static int64_t bytes_of_row(UOp reduction) {
+    int64_t bytes = 1;
     for (UOp u : closed_walk(reduction.src(0)))
       if (u.op() == Op::INDEX) bytes = std::max<int64_t>(bytes, dtype_bytes(u.dtype()));
-    return steps * bytes;
+    return steps_of(reduction) * bytes;
   }
   // The loops whose flat index, in the order of `own`, is `at`.
   static std::optional<std::vector<UOp>> places(UOp at, const std::vector<UOp>& own,
@@ -218,7 +224,7 @@ UOp share_row_values(UOp kernel, const RowLimits& limits) {
   UOp end = kernel.src(0);
   const std::vector<UOp> outer = ranges_of(end), order = toposort(kernel);
   NodeSet loops;  // over the row, one at a time
-  int64_t next_id = 0;
+  int64_t next_id = 0, kept = 0;
   const auto repeated = [&](UOp r) {
     return std::ranges::any_of(order,
                                [&](UOp u) { return u.op() == Op::REDUCE && !u.has_range(r); });
@@ -229,6 +235,7 @@ UOp share_row_values(UOp kernel, const RowLimits& limits) {
   if (columns.size() == 1) loops.insert(columns[0]);
   for (UOp u : order) {
     if (u.op() == Op::RANGE) next_id = std::max(next_id, u.range_id() + 1);
+    if (u.op() == Op::STAGE) kept += u.numel() * dtype_bytes(u.dtype());
     if (u.op() == Op::REDUCE && u.nsrc() == 2) loops.insert(u.src(1));
   }
   rows.insert(rows.end(), columns.begin(), columns.end());
@@ -267,6 +274,7 @@ UOp share_row_values(UOp kernel, const RowLimits& limits) {
   for (size_t i = values.size(); i-- > 0;) {  // the largest first
     const std::vector<Use>& all = *uses.find(values[i].node());
     if (std::ranges::all_of(all, [&](const Use& u) { return u.loop == all[0].loop; })) continue;
+    if (kept + size_of(all[0].loop) * dtype_bytes(values[i].dtype()) > limits.kept_bytes) continue;
     const Provenance::Of from(all[0].node);
     const UOp row = range(size_of(all[0].loop), next_id, AxisType::LOOP);
     const UOp stage = make(Op::STAGE, values[i].dtype(), {values[i], row});

@@ -16,6 +16,9 @@ struct RowLimits {
   int64_t row_bytes = int64_t{256} << 10;  // of a row that stays near the core that works on it
   int64_t lone_bytes = int64_t{16} << 10;  // the same where fewer rows than `rows` could go side by
   int64_t rows = 16;                       // side
+  int64_t shortest = 4;  // steps of a row: of less, statistics lose their digits too often for a
+                         // check of the whole kernel, which each kernel by itself would pass
+  int64_t kept_bytes = int64_t{512} << 10;  // of all values that one kernel keeps
 };
 
 /// `staged`: SINK over STAGEs, a read of one being INDEX(RESHAPE(STAGE), flat index). STAGEs in

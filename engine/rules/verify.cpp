@@ -8,6 +8,7 @@
 
 #include "engine/ir/shape.h"
 #include "engine/ir/tensor_core.h"
+#include "engine/rewrite/rewriter.h"
 
 namespace beamline {
 namespace {
@@ -48,10 +49,26 @@ bool all_ranges(UOp u, size_t from) {
   return true;
 }
 bool value_dtype_fits(UOp u) { return u.dtype() == derive_dtype(u.op(), u.srcs(), u.dtype()); }
+// With what splits that do not divide clamp, WHERE(v < n, v, c), as a variable of the bounds that
+// has.
+UOp clamps_bounded(UOp index) {
+  Substitution bounded;
+  for (UOp u : toposort(index)) {
+    if (u.op() != Op::WHERE || u.src(0).op() != Op::CMPLT || !(u.src(0).src(0) == u.src(1)) ||
+        !u.src(0).src(1).is_const() || !u.src(2).is_const() || !u.shape().empty())
+      continue;
+    const int64_t other = u.src(2).ival(), below = u.src(0).src(1).ival() - 1;
+    bounded.emplace(
+        u, variable(fmt::format("clamp{}", bounded.size()), std::min(u.src(1).vmin(), other),
+                    std::max(std::min(u.src(1).vmax(), below), other)));
+  }
+  return bounded.empty() ? index : substitute(index, bounded);
+}
 bool in_bounds(UOp u) {
   if (is_gate(u.src(1))) return true;
-  const UOp memory = memory_of(u);
-  return u.src(1).vmin() >= 0 && u.src(1).vmax() < memory.numel();
+  const int64_t n = memory_of(u).numel();
+  const auto inside = [&](UOp at) { return at.vmin() >= 0 && at.vmax() < n; };
+  return inside(u.src(1)) || inside(clamps_bounded(u.src(1)));
 }
 
 bool is_product(UOp u) {
@@ -122,6 +139,54 @@ std::optional<std::string> check_nodes(std::span<const UOp> nodes, unsigned stag
   return std::nullopt;
 }
 
+// A kept row is filled by loops of its own, of which no reduction in it is a part, and read by
+// place; all of a kernel fit into a thread's memory.
+std::optional<std::string> check_rows(std::span<const UOp> nodes, bool prepared_only) {
+  constexpr int64_t most_bytes = int64_t{1} << 20;
+  std::unordered_map<UOp, UOp, UOpHash> filled_by;  // range -> STAGE
+  const auto row_of = [](UOp u) { return u.op() == Op::RESHAPE ? u.src(0) : u; };
+  int64_t bytes = 0;
+  for (UOp u : nodes) {
+    if (u.op() != Op::STAGE) continue;
+    bytes += std::min(u.numel(), most_bytes) * dtype_bytes(u.dtype());
+    for (size_t i = 1; i < u.nsrc(); i++) {
+      const AxisType t = u.src(i).axis_type();
+      if (t != AxisType::LOOP && (prepared_only || t != AxisType::UPCAST))
+        return fmt::format("row-range: a row is filled by a {} range: expected LOOP",
+                           axis_type_name(t));
+      if (!filled_by.emplace(u.src(i), u).second)
+        return "row-range: two rows are filled by one range: expected a range of its own";
+    }
+  }
+  if (filled_by.empty()) return std::nullopt;
+  if (bytes > most_bytes)
+    return fmt::format("row-bytes: rows of {} bytes or more are kept: expected at most {}", bytes,
+                       most_bytes);
+  for (size_t k = 0; k < nodes.size(); k++) {
+    const UOp u = nodes[k];
+    const auto fail = [&](std::string_view name, std::string_view expected) {
+      return fmt::format("{}: %{} {}: expected {}", name, k, op_name(u.op()), expected);
+    };
+    const bool ends = u.op() == Op::END || u.op() == Op::REDUCE;
+    for (size_t i = 0; i < u.nsrc(); i++) {
+      if (ends && i > 0 && filled_by.contains(u.src(i)))
+        return fail("row-range", "another range: this one fills a row");
+      if (row_of(u.src(i)).op() == Op::STAGE && u.op() != Op::RESHAPE &&
+          (u.op() != Op::INDEX || i > 0))
+        return fail("row-read", "a row to be read by INDEX");
+    }
+    if (u.op() == Op::STORE && memory_of(u.src(0)).op() == Op::STAGE)
+      return fail("row-read", "a buffer to be stored into");
+    if (u.op() == Op::REDUCE)
+      for (const Node* r : u.ranges())
+        if (filled_by.contains(UOp(r)))
+          return fail("row-reduce", "a reduction once for a row, not for each of its values");
+    if (u.op() == Op::INDEX && memory_of(u).op() == Op::STAGE && !in_bounds(u))
+      return fail("row-bounds", "an index within the row");
+  }
+  return std::nullopt;
+}
+
 // A slot names one buffer.
 std::optional<std::string> check_slots(std::span<const UOp> nodes) {
   std::unordered_map<int64_t, UOp> by_slot;
@@ -150,7 +215,10 @@ std::optional<std::string> verify(UOp root, Stage stage, int level) {
     return fmt::format("root: expected SINK, found {}", op_name(root.op()));
   const std::vector<UOp> order = toposort(root);
   if (auto error = check_nodes(order, bit(stage), level)) return error;
-  return stage == Stage::Tensor ? check_dims(root, order) : check_slots(order);
+  if (stage == Stage::Tensor) return check_dims(root, order);
+  if (stage == Stage::Kernel || stage == Stage::Scheduled)
+    if (auto error = check_rows(order, stage == Stage::Kernel)) return error;
+  return check_slots(order);
 }
 
 std::optional<std::string> verify_linear(std::span<const UOp> list, int level) {
@@ -187,7 +255,8 @@ std::vector<std::string_view> check_names() {
   std::vector<std::string_view> out;
   for (const Check& c : checks) out.push_back(c.name);
   for (const char* name :
-       {"equal-dims", "one-buffer-per-slot", "no-weak", "order", "nesting", "scope"})
+       {"equal-dims", "row-range", "row-bytes", "row-read", "row-reduce", "row-bounds",
+        "one-buffer-per-slot", "no-weak", "order", "nesting", "scope"})
     out.emplace_back(name);
   return out;
 }

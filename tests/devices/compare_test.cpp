@@ -81,6 +81,15 @@ TEST(Compare, SmallFloats) {
   EXPECT_DOUBLE_EQ(rms_of(brain, DType::BF16, 2), std::sqrt(2.5));
 }
 
+// Between two neighbours of the output's type there is nothing to hit.
+TEST(Compare, TheLeastStepIsNoError) {
+  const uint16_t half[] = {0x0001, 0x0002};
+  const double want[] = {0x1.8p-25, 0x1.8p-24};
+  EXPECT_TRUE(compare_output(half, DType::F16, want, DType::F64, 2, 0, 0, 0).ok);
+  const double far[] = {0x1p-22, 0x1.8p-24};
+  EXPECT_FALSE(compare_output(half, DType::F16, far, DType::F64, 2, 0, 0, 0).ok);
+}
+
 TEST(Compare, IntegersAndBoolsAreExact) {
   const int32_t a[] = {1, -2, 3}, b[] = {1, -2, 4};
   EXPECT_TRUE(compare_output(a, DType::I32, a, DType::I32, 3, 1, 0, 0).ok);

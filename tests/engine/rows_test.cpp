@@ -125,7 +125,7 @@ TEST_F(Rows, WhatDoesNotFitIsRefused) {
       {"THREAD:3:2", "THREAD takes an output loop"},
       {"TILE:3:2", "TILE takes an output loop"},
       {"SWAP:2:3", "SWAP exchanges two output loops"},
-      {"UPCAST:1:0;UPCAST:0:4", "128 rows of 4096 values exceed the"},
+      {"UPCAST:1:0;UPCAST:0:4", "kept rows of 2097152 bytes exceed the 1048576"},
   };
   for (const Refused& r : rows) {
     const auto opts = std::get<Opts>(parse_opts(r.opts));
@@ -146,7 +146,7 @@ TEST_F(Rows, DamagedRowsAreNamed) {
     t.replace(at, from.size(), to);
     const auto parsed = parse_uops(t);
     if (const auto* e = std::get_if<ParseError>(&parsed)) return e->message;
-    return verify(std::get<UOp>(parsed), Stage::Kernel, 2).value_or("");
+    return verify(std::get<UOp>(parsed), Stage::Kernel, 1).value_or("");
   };
   const size_t at = text.find("=STAGE:f32(");
   ASSERT_NE(at, std::string::npos);
@@ -157,6 +157,58 @@ TEST_F(Rows, DamagedRowsAreNamed) {
   const std::string reduce_range = text.substr(other, text.find('=', other) - other);
   EXPECT_THAT(damaged(stage, value + "," + reduce_range + ")"), HasSubstr("row-stage"))
       << "a range that the value does not depend on";
+  // By name: the row, its range, the places it is read at.
+  const std::string row = text.substr(text.rfind('\n', at) + 1, at - text.rfind('\n', at) - 1);
+  const std::string range = stage.substr(value.size() + 1, stage.size() - value.size() - 2);
+  const size_t range_at = text.find(range + "=RANGE");
+  const std::string range_line = text.substr(range_at, text.find('\n', range_at) - range_at);
+  const auto with_type = [&](const char* type) {
+    std::string line = range_line;
+    return line.replace(line.find("LOOP"), 4, type);
+  };
+  EXPECT_THAT(damaged(range_line, with_type("THREAD")), HasSubstr("row-range"));
+  const std::string read = "=INDEX:f32(" + row + ",";
+  const size_t first = text.find(read);
+  const std::string read_line = text.substr(first, text.find('\n', first) - first);
+  EXPECT_THAT(damaged(read_line, "=INDEX:f32(" + row + ")"), HasSubstr("index-shape"));
+  EXPECT_THAT(damaged(read_line, "=MUL:f32(" + row + "," + row + ")"), HasSubstr("row-read"));
+  EXPECT_THAT(damaged(read_line, read + "%0)"), HasSubstr("row-bounds"));
+  const size_t end = text.find("=END:");
+  const std::string end_line = text.substr(end, text.find('\n', end) - end);
+  EXPECT_NE(damaged(end_line, end_line.substr(0, end_line.size() - 1) + "," + range + ")"), "");
+}
+
+// However many values of a row are dear, a thread keeps no more of them than it has memory for.
+TEST_F(Rows, ManyLongRowsAreNotAllKept) {
+  TensorOps t;
+  const UOp x = input(0, {17, 65000}), most = t.max(x, {{1}, false}, true);
+  UOp sum, all;
+  for (int i = 0; i < 24; i++) {
+    const UOp e = t.exp(t.sub(t.mul(x, fconst(1 + i / 8.0, DType::F32)), most));
+    const UOp part = t.div(e, t.sum(e, {{1}, false}, true));
+    all = i == 0 ? part : t.add(all, part);
+  }
+  const UOp ast = kernel_of(all);
+  int64_t bytes = 0;
+  for (UOp u : toposort(ast))
+    if (u.op() == Op::STAGE) bytes += u.numel() * 4;
+  EXPECT_GT(bytes, 0);
+  EXPECT_LE(bytes, int64_t{512} << 10);
+  EXPECT_EQ(verify(ast, Stage::Kernel, 2), std::nullopt);
+}
+
+// What a split that does not divide clamps is within bounds, and seen to be.
+TEST_F(Rows, ClampedPlacesAreInBounds) {
+  TensorOps t;
+  const UOp ast = kernel_of(t.matmul(input(0, {13, 7}), input(1, {7, 11})));
+  const Target group = *emulated_target("emulator:sm_80");
+  for (const char* opts : {"PADTO:0:8", "PADTO:1:4", "PADTO:2:4"}) {
+    LowerOptions options;
+    options.check = 2;
+    EXPECT_TRUE(std::holds_alternative<LinearKernel>(
+        lower(ast, std::get<Opts>(parse_opts(opts)), group, options)))
+        << opts;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // The cache of compiled programs through the real compiler and the real commands.
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,6 +115,21 @@ TEST_F(CompileCache, ADamagedProgramIsCompiledAgain) {
   EXPECT_EQ(second.code, first.code);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], testing::AllOf(HasSubstr(file.string()), HasSubstr("damaged")));
+  EXPECT_TRUE(compile(request).cached);
+}
+
+// Whatever lies where a program should: it is taken away, and what it was is told.
+TEST_F(CompileCache, WhatIsNoProgramIsCompiledAgain) {
+  const CompileRequest request{.ast = ast("return x + 1"), .opts = "", .target = "name=cpu"};
+  const CompileReply first = compile(request);
+  const fs::path file = only_file();
+  fs::remove(file);
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_EQ(compile(request).code, first.code);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("damaged"));
+  fs::resize_file(file, uint64_t{1} << 42);  // sparse
+  EXPECT_EQ(compile(request).code, first.code);
   EXPECT_TRUE(compile(request).cached);
 }
 

@@ -27,6 +27,7 @@ const Row rows[] = {
     {"softmax of columns", "x = \"f32[100, 64]\"", "return softmax(x, axis=0)", 1, 2},
     {"softmax of a lone row", "x = \"f32[4096]\"", "return softmax(x)", 1, 2},
     {"softmax of a row too long", "x = \"f32[20, 70000]\"", "return softmax(x)", 5, 4},
+    {"rows of three",    "x = \"f32[3, 100]\"", "return softmax(x, axis=0)", 3, 2},
     {"few long rows",    "x = \"f32[4, 8192]\"", "return softmax(x)", 3, 2},
     {"stored in any case", "x = \"f32[64, 100]\"", "m = contiguous(max(x, axis=1, keepdims=true))\nreturn x - m", 2, 1},
     {"result of its own", "x = \"f32[64, 100]\"", "m = max(x, axis=1, keepdims=true)\nreturn x - m, m", 2, 1},
