@@ -100,24 +100,15 @@ void note_bad(Comparison& c, int64_t i, bool unwritten, const std::string& got,
 }
 
 // Error of one float in units of (|ref| + rms); infinite where NaN or Inf do not match in place.
-double smallest_step(DType t) {  // the least positive number
-  switch (t) {
-    case DType::F16: return 0x1p-24;
-    case DType::BF16: return 0x1p-133;
-    case DType::Fp8e4m3: return 0x1p-9;
-    case DType::Fp8e5m2: return 0x1p-16;
-    case DType::F32: return 0x1p-149;
-    default: return 0;
-  }
-}
 double relative_error(double got, double want, double rms, DType got_type) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : DBL_MAX;
   if (got == want) return 0;
   // A reference wider than the output may be finite where the output has to overflow.
   if (std::isinf(got) && std::isfinite(want)) want = round_to(got_type, want);
   if (std::isinf(got) || std::isinf(want)) return got == want ? 0 : DBL_MAX;
-  // No number of the output's type may be nearer.
-  if (std::abs(got - want) <= smallest_step(got_type)) return 0;
+  // A wider reference may lie between two numbers of the output's type, which are no nearer to each
+  // other than its least positive one is to zero.
+  if (got_type != DType::F64 && std::abs(got - want) <= float_from_bits(got_type, 1)) return 0;
   const double scale = std::abs(want) + rms;
   return scale > 0 ? std::min(std::abs(got - want) / scale, DBL_MAX) : DBL_MAX;
 }

@@ -4,6 +4,7 @@
 #include "engine/ir/node_map.h"
 #include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
+#include "engine/rangeify/ranges.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace beamline {
@@ -85,30 +86,21 @@ UOp keep_rows(UOp ast, int64_t buffer_slot) {
     }
     Row row;
     std::vector<UOp> fill{UOp{}}, address{UOp{}};
-    row.which = iconst(0);
-    for (const Node* n : u.ranges()) {
-      const UOp r(n);
-      if (written_out(r)) {
-        row.which = row.which * iconst(KernelSchedule::size(r)) + r;
-        row.rows *= KernelSchedule::size(r);
-      } else {
-        address.push_back(r);
-      }
-    }
-    UOp at = iconst(0);
-    for (size_t i = 1; i < u.nsrc(); i++) {
-      at = at * iconst(KernelSchedule::size(u.src(i))) + u.src(i);
-      fill.push_back(u.src(i));
-    }
+    std::vector<UOp> expanded;
+    for (const Node* n : u.ranges()) (written_out(UOp(n)) ? expanded : address).push_back(UOp(n));
+    for (UOp r : expanded) row.rows *= KernelSchedule::size(r);
+    row.which = place(expanded, {});
+    const std::vector<UOp> own = ranges_of(u);
+    fill.insert(fill.end(), own.begin(), own.end());
     ParamArg arg;
     arg.slot = buffer_slot++;
     arg.addrspace = AddrSpace::Reg;
     const int64_t shape[] = {u.numel() * row.rows};
     address[0] = row.memory = buffer(arg, u.dtype(), shape);
-    const UOp place = make(Op::INDEX, u.dtype(),
-                           {address.size() == 1 ? row.memory : make(Op::AFTER, u.dtype(), address),
-                            at * iconst(row.rows) + row.which});
-    fill[0] = make(Op::STORE, DType::Void, {place, src[0]});
+    const UOp memory = address.size() == 1 ? row.memory : make(Op::AFTER, u.dtype(), address);
+    const UOp at =
+        make(Op::INDEX, u.dtype(), {memory, place(own, {}) * iconst(row.rows) + row.which});
+    fill[0] = make(Op::STORE, DType::Void, {at, src[0]});
     row.filled = make(Op::END, DType::Void, fill);
     rows.emplace(u, row);
     done.emplace(u, row.memory);  // only reads name it

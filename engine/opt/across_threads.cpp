@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/opt/heuristic.h"
+#include "engine/rangeify/ranges.h"
 
 namespace beamline {
 namespace {
@@ -14,9 +15,8 @@ std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads,
   std::vector<int64_t> out;
   for (size_t i = 0; i < axes.size(); i++) {
     const UOp r = axes[i];
-    const bool repeats =
-        std::ranges::any_of(order, [&](UOp u) { return u.op() == Op::REDUCE && !u.has_range(r); });
-    if (r.axis_type() == AxisType::WEAK && KernelSchedule::size(r) >= threads && !repeats)
+    if (r.axis_type() == AxisType::WEAK && KernelSchedule::size(r) >= threads &&
+        !would_repeat_reduction(order, r))
       out.push_back(static_cast<int64_t>(i));
   }
   std::ranges::stable_sort(out, {}, [&](int64_t i) {

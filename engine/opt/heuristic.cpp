@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/opt/axis_use.h"
+#include "engine/rangeify/ranges.h"
 
 namespace beamline {
 namespace {
@@ -117,10 +118,9 @@ class Heuristic {
 
   // Loops over rows with loops over one row inside, one after the other (rangeify/rows.h).
   bool over_rows() const {
-    for (UOp u : toposort(ast_))
-      for (const AxisUse& a : outputs_)
-        if (u.op() == Op::REDUCE && !u.has_range(a.range)) return true;
-    return false;
+    const std::vector<UOp> order = toposort(ast_);
+    return std::ranges::any_of(
+        outputs_, [&](const AxisUse& a) { return would_repeat_reduction(order, a.range); });
   }
   // Each loop over the row gets lanes of its own where it moves by one element; where rows lie side
   // by side, they are the lanes of all.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "engine/ir/node_map.h"
 #include "engine/opt/schedule.h"
+#include "engine/rangeify/ranges.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
 
@@ -47,16 +49,16 @@ void KernelSchedule::split_ranges() {
 
 // A thread of a group has no memory for a row: what is read of one is computed where it is read.
 void KernelSchedule::recompute_rows() {
-  for (bool again = true; again;) {
-    again = false;
-    for (UOp u : toposort(ast_)) {
-      if (u.op() != Op::INDEX || u.src(0).op() != Op::STAGE) continue;
-      const UOp row = u.src(0);
-      ast_ = substitute(ast_, {{u, substitute(row.src(0), {{row.src(1), u.src(1)}})}});
-      again = true;
-      break;
-    }
+  NodeMap<UOp> done;
+  for (UOp u : toposort(ast_)) {
+    std::vector<UOp> src;
+    for (UOp s : u.srcs()) src.push_back(done.at(s));
+    if (u.op() == Op::INDEX && src[0].op() == Op::STAGE)
+      done.emplace(u, substitute(src[0].src(0), {{src[0].src(1), src[1]}}));
+    else
+      done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
   }
+  ast_ = done.at(ast_);
 }
 
 // Output loops that every store and every reduction depends on are the grid: what is computed once
@@ -66,9 +68,9 @@ void KernelSchedule::globalize() {
   const std::vector<UOp> order = toposort(ast_);
   for (UOp r : order) {
     if (r.op() != Op::RANGE || r.axis_type() != AxisType::WEAK) continue;
-    const bool everywhere = std::ranges::all_of(order, [&](UOp u) {
-      return u.op() == Op::STORE ? u.src(0).has_range(r) : u.op() != Op::REDUCE || u.has_range(r);
-    });
+    const bool stored = std::ranges::all_of(
+        order, [&](UOp u) { return u.op() != Op::STORE || u.src(0).has_range(r); });
+    const bool everywhere = stored && !would_repeat_reduction(order, r);
     if (everywhere) grid.emplace(r, range(r.src(0), r.range_id(), AxisType::GLOBAL));
   }
   if (!grid.empty()) ast_ = substitute(ast_, grid);

@@ -15,6 +15,7 @@
 #include "engine/rangeify/memory_plan.h"
 #include "engine/rangeify/movement.h"
 #include "engine/rangeify/prepare.h"
+#include "engine/rangeify/ranges.h"
 #include "engine/rangeify/rows.h"
 #include "engine/rangeify/split_reduction.h"
 #include "engine/rewrite/rewriter.h"
@@ -229,9 +230,7 @@ class Rangeifier {
   }
   // What many steps of a reduction would each compute again, at a price.
   bool dear(UOp s) {
-    return state(s).repeated && std::ranges::any_of(closed_walk(state(s).stage.src(0)), [](UOp u) {
-             return u.op() == Op::EXP2 || u.op() == Op::LOG2 || u.op() == Op::SIN;
-           });
+    return state(s).repeated && std::ranges::any_of(closed_walk(state(s).stage.src(0)), is_dear);
   }
   static bool in_reduction(const IndexTuple& at) {
     return std::ranges::any_of(at.index, [](UOp i) {
@@ -366,11 +365,10 @@ KernelGraph make_kernels(UOp sink, Math math) {
       for (size_t i = 0; i < staged.nsrc(); i++) output |= staged.src(i) == u;
       const size_t id = g.buffers.size();
       Ints shape;
-      std::vector<UOp> index, ranges;
+      std::vector<UOp> index, ranges = ranges_of(u);
       for (size_t i = 1; i < u.nsrc(); i++) {
         shape.push_back(u.shape()[i - 1]);
         index.push_back(u.src(i));
-        if (u.src(i).op() == Op::RANGE) ranges.push_back(u.src(i));
       }
       g.buffers.push_back({output ? BufferInfo::Kind::Output : BufferInfo::Kind::Temp, u.dtype(),
                            u.numel(), -1, shape});

@@ -5,6 +5,7 @@
 
 #include "engine/ir/node_map.h"
 #include "engine/ir/provenance.h"
+#include "engine/rangeify/ranges.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/linear.h"
 
@@ -12,16 +13,6 @@ namespace beamline {
 namespace {
 
 using NodeSet = std::unordered_set<UOp, UOpHash>;
-
-int64_t size_of(UOp range) { return range.vmax() + 1; }
-
-// The ranges of a STAGE, an END or a REDUCE that are loops.
-std::vector<UOp> ranges_of(UOp u) {
-  std::vector<UOp> out;
-  for (size_t i = 1; i < u.nsrc(); i++)
-    if (u.src(i).op() == Op::RANGE) out.push_back(u.src(i));
-  return out;
-}
 
 // The STAGE that an INDEX reads; null for other nodes.
 UOp read_stage(UOp u) {
@@ -192,28 +183,7 @@ class RowFuser {
   NodeMap<size_t> id_;
 };
 
-constexpr OpSet dear = Op::EXP2 | Op::LOG2 | Op::SIN;
-
 }  // namespace
-
-std::vector<UOp> closed_walk(UOp root) {
-  std::vector<UOp> out;
-  NodeSet seen;
-  std::vector<std::pair<UOp, bool>> todo{{root, false}};
-  while (!todo.empty()) {
-    const auto [u, visited] = todo.back();
-    todo.pop_back();
-    if (visited) {
-      out.push_back(u);
-      continue;
-    }
-    if (!seen.insert(u).second) continue;
-    todo.emplace_back(u, true);
-    if (u.op() == Op::STAGE) continue;
-    for (size_t i = u.nsrc(); i-- > 0;) todo.emplace_back(u.src(i), false);
-  }
-  return out;
-}
 
 UOp fuse_rows(UOp staged, const NodeSet& kept, const RowLimits& limits) {
   return RowFuser(staged, kept, limits).run();
@@ -225,12 +195,8 @@ UOp share_row_values(UOp kernel, const RowLimits& limits) {
   const std::vector<UOp> outer = ranges_of(end), order = toposort(kernel);
   NodeSet loops;  // over the row, one at a time
   int64_t next_id = 0, kept = 0;
-  const auto repeated = [&](UOp r) {
-    return std::ranges::any_of(order,
-                               [&](UOp u) { return u.op() == Op::REDUCE && !u.has_range(r); });
-  };
   std::vector<UOp> rows{end.src(0)}, columns;
-  for (UOp r : outer) (repeated(r) ? columns : rows).push_back(r);
+  for (UOp r : outer) (would_repeat_reduction(order, r) ? columns : rows).push_back(r);
   if (columns.empty()) return kernel;
   if (columns.size() == 1) loops.insert(columns[0]);
   for (UOp u : order) {
@@ -252,7 +218,7 @@ UOp share_row_values(UOp kernel, const RowLimits& limits) {
   NodeSet with_dear;
   std::vector<UOp> values;  // those in the order of `order`
   for (UOp u : order) {
-    bool holds = dear.has(u.op());
+    bool holds = is_dear(u);
     for (size_t i = 0; i < (u.op() == Op::REDUCE ? 1 : u.nsrc()); i++)
       holds |= with_dear.contains(u.src(i));
     if (!holds || u.op() == Op::REDUCE || !ops::elementwise.has(u.op())) continue;

@@ -5,7 +5,6 @@
 // cannot keep a row computes its values again (engine/opt/schedule.h).
 #pragma once
 #include <unordered_set>
-#include <vector>
 
 #include "engine/ir/uop.h"
 
@@ -30,8 +29,5 @@ UOp fuse_rows(UOp staged, const std::unordered_set<UOp, UOpHash>& kept,
 /// two loops over the row compute is computed once: STAGE(value, range), read by
 /// INDEX(STAGE, place). Idempotent.
 UOp share_row_values(UOp kernel, const RowLimits& limits = {});
-
-/// Post-order that does not enter STAGEs below the root.
-std::vector<UOp> closed_walk(UOp root);
 
 }  // namespace beamline

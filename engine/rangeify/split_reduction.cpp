@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/rangeify/ranges.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace beamline {
@@ -9,8 +10,6 @@ namespace {
 
 constexpr int64_t tall = 32768, most_slices = 256, fewest_slices = 8;
 constexpr int64_t most_partials = int64_t{1} << 22;
-
-int64_t size_of(UOp range) { return range.src(0).ival(); }
 
 }  // namespace
 

@@ -13,7 +13,6 @@
 #include "engine/interpret/tensor.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
-#include "engine/lower/estimates.h"
 #include "engine/opt/heuristic.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/workload_args.h"
@@ -79,9 +78,8 @@ std::vector<Chosen> choose(const Context& context, const Arguments& arguments,
     Arena::Scope scope(arena);
     const auto ast = parse_uops(k.ast);
     const UOp root = std::get<UOp>(ast);
-    const Estimates work = estimate(root);
     chosen.push_back({opts_text(across_threads(root, heuristic(root, device.target), device.target,
-                                               work.flops, work.bytes)),
+                                               k.flops, k.bytes)),
                       "heuristic"});
   }
   const std::vector<KernelUse> kernels = unique_kernels(programs);
