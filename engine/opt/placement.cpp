@@ -6,6 +6,7 @@
 #include "engine/opt/schedule.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
+#include "engine/rules/verify.h"
 
 namespace beamline {
 

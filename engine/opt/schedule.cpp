@@ -10,6 +10,7 @@
 #include "engine/base/check.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
+#include "engine/rules/verify.h"
 
 namespace beamline {
 namespace {

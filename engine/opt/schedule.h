@@ -105,9 +105,6 @@ std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
 /// One line an axis: index, size, type, as people read opts; colours by type when asked.
 std::string describe_axes(const KernelSchedule& s, bool color);
 
-/// Bytes that a thread has for a packed tile or for kept rows; they lie on its stack.
-constexpr int64_t max_private_bytes = int64_t{1} << 20;
-
 /// The index without its gates; `valid` receives them, or null.
 UOp split_gate(UOp index, UOp& valid);
 /// By how much the flat index moves per step of r, if always by the same known number of elements.

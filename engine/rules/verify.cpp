@@ -142,13 +142,12 @@ std::optional<std::string> check_nodes(std::span<const UOp> nodes, unsigned stag
 // A kept row is filled by loops of its own, of which no reduction in it is a part, and read by
 // place; all of a kernel fit into a thread's memory.
 std::optional<std::string> check_rows(std::span<const UOp> nodes, bool prepared_only) {
-  constexpr int64_t most_bytes = int64_t{1} << 20;
   std::unordered_map<UOp, UOp, UOpHash> filled_by;  // range -> STAGE
   const auto row_of = [](UOp u) { return u.op() == Op::RESHAPE ? u.src(0) : u; };
   int64_t bytes = 0;
   for (UOp u : nodes) {
     if (u.op() != Op::STAGE) continue;
-    bytes += std::min(u.numel(), most_bytes) * dtype_bytes(u.dtype());
+    bytes += std::min(u.numel(), max_private_bytes) * dtype_bytes(u.dtype());
     for (size_t i = 1; i < u.nsrc(); i++) {
       const AxisType t = u.src(i).axis_type();
       if (t != AxisType::LOOP && (prepared_only || t != AxisType::UPCAST))
@@ -159,9 +158,9 @@ std::optional<std::string> check_rows(std::span<const UOp> nodes, bool prepared_
     }
   }
   if (filled_by.empty()) return std::nullopt;
-  if (bytes > most_bytes)
+  if (bytes > max_private_bytes)
     return fmt::format("row-bytes: rows of {} bytes or more are kept: expected at most {}", bytes,
-                       most_bytes);
+                       max_private_bytes);
   for (size_t k = 0; k < nodes.size(); k++) {
     const UOp u = nodes[k];
     const auto fail = [&](std::string_view name, std::string_view expected) {

@@ -19,6 +19,9 @@ enum class Stage : uint8_t {
   Linear,     // the list
 };
 
+/// Bytes that a thread has for a packed tile or for kept rows; they lie on its stack.
+constexpr int64_t max_private_bytes = int64_t{1} << 20;
+
 /// The first check that fails, with the node: "store-index: %12 STORE ...". Level 0 checks nothing,
 /// 1 the structure, 2 also that every access without a gate is in bounds by its index's vmin and
 /// vmax.
