@@ -12,6 +12,11 @@ Target cpu_target(const CpuModel& model, const CpuTopology& topology, int thread
   const bool avx512 = model.has("avx512f") && model.has("avx512vl");
   t.vector_bytes = avx512 ? 64 : model.has("avx") ? 32 : 16;
   t.vector_registers = avx512 ? 32 : 16;
+#if defined(__x86_64__)
+  t.instructions = "sse2";  // every one of them
+#endif
+  for (const char* i : {"avx2", "avx512bw", "avx512vnni", "avx512bf16"})
+    if (model.has(i)) t.instructions += (t.instructions.empty() ? "" : " ") + std::string(i);
   t.masked_tails = avx512 || model.has("avx2");
   const int pus = std::max<int>(1, static_cast<int>(topology.pus.size()));
   t.threads = threads > 0 ? std::min(threads, pus) : pus;

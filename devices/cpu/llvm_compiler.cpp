@@ -294,6 +294,18 @@ std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
   return blob;
 }
 
+std::vector<std::string> processor_features(const std::string& cpu) {
+  initialize_once();
+  std::string error;
+  std::vector<std::string> out;
+  const auto machine = make_machine({cpu, "", false}, error);
+  if (machine == nullptr) return out;
+  for (const char* f : {"sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "bmi2", "avx512f",
+                        "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512bf16"})
+    if (machine->getMCSubtargetInfo()->checkFeatures("+" + std::string(f))) out.push_back(f);
+  return out;
+}
+
 std::string llvm_toolchain() { return "llvm " LLVM_VERSION_STRING; }
 
 std::string native_processor() { return llvm::sys::getHostCPUName().str() + " " + host_features(); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace beamline {
 
@@ -37,6 +38,9 @@ std::variant<CompiledBlob, CompileError> link_object(const std::string& object,
 
 /// "llvm 19.1.7": part of what makes a compiled kernel stale.
 std::string llvm_toolchain();
+/// What a processor of that name has of the features that kernels use, as LLVM spells them: what
+/// CpuModel::isa of such a machine would say. Empty for an unknown name.
+std::vector<std::string> processor_features(const std::string& cpu);
 /// The processor that "native" means: its name and features.
 std::string native_processor();
 

@@ -75,7 +75,33 @@ double round_tf32(double v) {
   return std::nearbyint(v / unit) * unit;
 }
 
+// sum + x * y, not rounded yet.
+Lane plus_product(Lane sum, Lane x, Lane y) {
+  sum.f += x.f * y.f;
+  sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
+                               static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
+  return sum;
+}
+Lane rounded(DType t, Lane sum) {
+  if (is_float(t))
+    sum.f = round_to(t, sum.f);
+  else
+    sum.i = wrap_to(t, sum.i);
+  return sum;
+}
+
 }  // namespace
+
+void multiply_lanes(const TensorCore& core, const LaneValues& v) {
+  const auto steps = static_cast<size_t>(core.shape->k);
+  for (size_t i = 0; i < v.lanes; i++) {
+    Lane sum = v.c[v.c_elements == 1 ? 0 : i];
+    for (size_t k = 0; k < steps; k++)
+      sum = plus_product(sum, v.a[v.a_elements == steps ? k : i * steps + k],
+                         v.b[v.b_elements == steps ? k : i * steps + k]);
+    v.d[i] = rounded(core.out, sum);
+  }
+}
 
 std::optional<std::string> multiply_matrices(const TensorCore& core, const WarpValues& values) {
   const MatrixShape& s = *core.shape;
@@ -105,17 +131,10 @@ std::optional<std::string> multiply_matrices(const TensorCore& core, const WarpV
       const Held place = map.c(m, n);
       const auto lane = static_cast<size_t>(place.lane), e = static_cast<size_t>(place.element);
       Lane sum = values.c[lane][e];
-      for (int k = 0; k < s.k; k++) {
-        const Lane x = a[static_cast<size_t>(m * s.k + k)], y = b[static_cast<size_t>(n * s.k + k)];
-        sum.f += x.f * y.f;
-        sum.i = static_cast<int64_t>(static_cast<uint64_t>(sum.i) +
-                                     static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i));
-      }
-      if (is_float(core.out))
-        sum.f = round_to(core.out, sum.f);
-      else
-        sum.i = wrap_to(core.out, sum.i);
-      values.d[lane][e] = sum;
+      for (int k = 0; k < s.k; k++)
+        sum = plus_product(sum, a[static_cast<size_t>(m * s.k + k)],
+                           b[static_cast<size_t>(n * s.k + k)]);
+      values.d[lane][e] = rounded(core.out, sum);
     }
   return error;
 }

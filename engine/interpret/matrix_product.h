@@ -22,6 +22,18 @@ struct WarpValues {
   std::vector<Lane*> d;
 };
 
+/// The same by a processor: D(i) = sum over k of A(i, k) * B(i, k) + C(i) for each of the lanes; a
+/// factor of k elements is that of every lane.
+struct LaneValues {
+  size_t lanes = 1;
+  const Lane *a = nullptr, *b = nullptr, *c = nullptr;
+  size_t a_elements = 0, b_elements = 0, c_elements = 0;
+  Lane* d = nullptr;
+};
+/// Products are summed and rounded as below. The instruction for bf16 rounds every step and takes
+/// denormals for zeros.
+void multiply_lanes(const TensorCore& core, const LaneValues& values);
+
 /// D = A * B + C. Products are summed exactly as doubles (integers: wrapping), steps in order, and
 /// rounded once. The error says what is inconsistent: elements that the hardware wants twice and
 /// that differ.

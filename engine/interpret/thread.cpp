@@ -115,8 +115,14 @@ UOp InterpreterThread::run() {
         if (u.addrspace() != AddrSpace::Local)
           registers_[pc_].assign(static_cast<size_t>(u.numel()), std::nullopt);
         break;
-      case Op::BARRIER:
-      case Op::WMMA: pc_++; return u;
+      case Op::BARRIER: pc_++; return u;
+      case Op::WMMA:
+        if (tensor_core(u.text())->shape->by_lane()) {
+          multiply(u);
+          break;
+        }
+        pc_++;
+        return u;
       case Op::STORE: store(u); break;
       case Op::INDEX:
         if (u.src(0).addrspace() == AddrSpace::None)
@@ -207,6 +213,17 @@ void InterpreterThread::store(UOp u) {
     else
       b.ints[at] = v.i;
   }
+}
+
+void InterpreterThread::multiply(UOp u) {
+  LaneValues v;
+  v.lanes = code_.widths[pc_];
+  const auto source = [&](size_t k, const Lane*& at, size_t& elements) {
+    at = value(code_.source(pc_, k)), elements = code_.widths[code_.source(pc_, k)];
+  };
+  source(0, v.a, v.a_elements), source(1, v.b, v.b_elements), source(2, v.c, v.c_elements);
+  v.d = value(pc_);
+  multiply_lanes(*tensor_core(u.text()), v);
 }
 
 void InterpreterThread::evaluate(UOp u) {

@@ -78,6 +78,7 @@ class InterpreterThread {
   bool closed(UOp u, size_t k) const;
   void load(UOp u);
   void store(UOp u);
+  void multiply(UOp u);
   void evaluate(UOp u);
 
   const InterpreterCode& code_;

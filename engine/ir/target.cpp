@@ -31,11 +31,12 @@ constexpr Emulated emulated[] = {
 
 std::string target_text(const Target& t) {
   return fmt::format(
-      "name={};cpu={};features={};vector_bytes={};vector_registers={};threads={};has_local={};"
+      "name={};cpu={};features={};instructions={};vector_bytes={};vector_registers={};threads={};"
+      "has_local={};"
       "local_max={};shared_bytes={};masked_tails={};index_dtype={};magic_division={};"
       "tensor_cores={};allow_tf32={}",
-      t.name, t.cpu, t.features, t.vector_bytes, t.vector_registers, t.threads, int{t.has_local},
-      t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype),
+      t.name, t.cpu, t.features, t.instructions, t.vector_bytes, t.vector_registers, t.threads,
+      int{t.has_local}, t.local_max, t.shared_bytes, int{t.masked_tails}, dtype_name(t.index_dtype),
       int{t.magic_division}, use_names[static_cast<size_t>(t.tensor_cores)], int{t.allow_tf32});
 }
 
@@ -61,6 +62,8 @@ std::optional<Target> parse_target(std::string_view text) {
       t.cpu = value;
     else if (key == "features")
       t.features = value;
+    else if (key == "instructions")
+      t.instructions = value;
     else if (key == "vector_bytes")
       ok = read_int(value, t.vector_bytes);
     else if (key == "vector_registers")

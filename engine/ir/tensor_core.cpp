@@ -27,6 +27,12 @@ constexpr MatrixShape
     cdna_16  = {"cdna",  16, 16,  16, 64, {4, 4, 4},   cdna,  {"u0 u1 l4 l5 r2 r3 | r0 r1 | l0 l1 l2 l3",          "l0 l1 l2 l3 r2 r3 | r0 r1 | l4 l5 u0 u1"}},
     cdna_32  = {"cdna",  16, 16,  32, 64, {8, 8, 4},   cdna,  {"u0 u1 l4 l5 r3 r4 | r0 r1 | l0 l1 l2 l3 r2",       "l0 l1 l2 l3 r3 r4 | r0 r1 | l4 l5 u0 u1 r2"}},
     cdna_128 = {"cdna",  16, 16, 128, 64, {32, 32, 4}, cdna,  {"u0 u1 l4 l5 r5 r6 | r0 r1 | l0 l1 l2 l3 r2 r3 r4", "l0 l1 l2 l3 r5 r6 | r0 r1 | l4 l5 u0 u1 r2 r3 r4"}},
+    x86_16x2 = {"x86",   16,  1,   2,  1, {32, 32, 16}, "", {}},
+    x86_8x2  = {"x86",    8,  1,   2,  1, {16, 16, 8},  "", {}},
+    x86_4x2  = {"x86",    4,  1,   2,  1, {8, 8, 4},    "", {}},
+    x86_16x4 = {"x86",   16,  1,   4,  1, {64, 64, 16}, "", {}},
+    x86_8x4  = {"x86",    8,  1,   4,  1, {32, 32, 8},  "", {}},
+    x86_4x4  = {"x86",    4,  1,   4,  1, {16, 16, 4},  "", {}},
     metal_8  = {"metal",  8,  8,   8, 32, {2, 2, 2},   apple, {"r1 l1 l2 r2 l4 | r0 | u0 l0 l3",                   "l0 r0 r1 l3 r2 | u0 | l1 l2 l4"}};
 
 const std::vector<TensorCore> table = {
@@ -59,6 +65,15 @@ const std::vector<TensorCore> table = {
     {&metal_8,  DType::F16,     DType::F16,  false, "metal"},
     {&metal_8,  DType::BF16,    DType::F32,  false, "metal"},
     {&metal_8,  DType::BF16,    DType::BF16, false, "metal"},
+    {&x86_16x2, DType::BF16,    DType::F32,  false, "avx512bf16"},
+    {&x86_8x2,  DType::BF16,    DType::F32,  false, "avx512bf16"},
+    {&x86_4x2,  DType::BF16,    DType::F32,  false, "avx512bf16"},
+    {&x86_16x4, DType::U8,      DType::I32,  false, "avx512vnni", DType::I8},
+    {&x86_8x4,  DType::U8,      DType::I32,  false, "avx512vnni avxvnni", DType::I8},
+    {&x86_4x4,  DType::U8,      DType::I32,  false, "avx512vnni avxvnni", DType::I8},
+    {&x86_16x2, DType::I16,     DType::I32,  false, "avx512bw"},
+    {&x86_8x2,  DType::I16,     DType::I32,  false, "avx2"},
+    {&x86_4x2,  DType::I16,     DType::I32,  false, "sse2"},
 };
 // clang-format on
 
@@ -120,8 +135,9 @@ std::vector<MatrixBit> MatrixShape::element_bits(int operand) const {
 }
 
 std::string TensorCore::name() const {
-  return fmt::format("{} {}x{}x{} {} {}", shape->family, shape->n, shape->m, shape->k,
-                     tf32 ? "tf32" : dtype_name(in), dtype_name(out));
+  return fmt::format("{} {}x{}x{} {}{}{} {}", shape->family, shape->n, shape->m, shape->k,
+                     tf32 ? "tf32" : dtype_name(in), second == DType::Void ? "" : " ",
+                     second == DType::Void ? "" : dtype_name(second), dtype_name(out));
 }
 
 const std::vector<TensorCore>& all_tensor_cores() { return table; }
@@ -129,12 +145,19 @@ const std::vector<TensorCore>& all_tensor_cores() { return table; }
 std::vector<const TensorCore*> tensor_cores(const Target& target) {
   std::vector<const TensorCore*> out;
   constexpr std::string_view prefix = "emulator:";
-  if (!target.name.starts_with(prefix)) return out;
-  const std::string_view chip = std::string_view(target.name).substr(prefix.size());
-  for (const TensorCore& t : table)
+  const bool emulated = target.name.starts_with(prefix), cpu = target.name == "cpu";
+  if (!emulated && !cpu) return out;
+  const std::string_view has =
+      emulated ? std::string_view(target.name).substr(prefix.size()) : target.instructions;
+  for (const TensorCore& t : table) {
+    // Of a processor's, those of its whole vectors.
+    if (t.shape->by_lane() != cpu || (cpu && t.shape->n != target.lanes(t.out))) continue;
+    bool fits = false;
     each_word(t.targets, [&](std::string_view word, int) {
-      if (word == chip) out.push_back(&t);
+      each_word(has, [&](std::string_view own, int) { fits |= word == own; });
     });
+    if (fits) out.push_back(&t);
+  }
   return out;
 }
 

@@ -1,8 +1,11 @@
-// Matrix units of GPUs, as data: what one instruction of a warp multiplies and how its threads hold
-// the matrices. D(m, n) = sum over k of A(m, k) * B(k, n) + C(m, n). Every index is taken apart
-// into bits: bits of the lane ("l"), bits of the register of a thread ("u"), bits of k ("r").
-// Source of the tables: the vendors' manuals of the instructions, as engine.md appendix F sums them
-// up.
+// Matrix units, as data. Those of GPUs: what one instruction of a warp multiplies and how its
+// threads hold the matrices. D(m, n) = sum over k of A(m, k) * B(k, n) + C(m, n). Every index is
+// taken apart into bits: bits of the lane ("l"), bits of the register of a thread ("u"), bits of k
+// ("r"). Source of the tables: the vendors' manuals of the instructions, as engine.md appendix F
+// sums them up.
+// Those of processors multiply lane by lane: lane i of a vector of sums gets the products of k
+// neighbours that lie side by side, A(i, 0..k) and B(i, 0..k). A factor that all lanes share is
+// held once. A vector may be shorter than n.
 #pragma once
 #include <optional>
 #include <string>
@@ -34,6 +37,8 @@ struct MatrixShape {
 
   int steps() const;  // bits of k
   int lanes() const;  // bits of a lane
+  /// A processor's.
+  bool by_lane() const { return threads == 1; }
   /// Bits of n (0) or m (1), lowest first.
   std::vector<MatrixBit> bits_of(int dim) const;
   /// The logical bit that a place of the hardware holds, for A (0) or B (1).
@@ -45,8 +50,11 @@ struct MatrixShape {
 struct TensorCore {
   const MatrixShape* shape = nullptr;
   DType in = DType::Void, out = DType::Void;
-  bool tf32 = false;         // f32 factors are rounded to 10 bits of mantissa
-  std::string_view targets;  // names of the emulated GPUs that have it
+  bool tf32 = false;  // f32 factors are rounded to 10 bits of mantissa
+  std::string_view
+      targets;  // names of the emulated GPUs that have it, or instructions: any will do
+  DType second = DType::Void;  // of B, where it is not that of A
+  DType factor(int operand) const { return operand == 1 && second != DType::Void ? second : in; }
   /// "cuda 8x16x16 f16 f32": family, n x m x k, types of the factors and of the sum.
   std::string name() const;
 };

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
 #include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"
+#include "engine/rewrite/rewriter.h"
 
 namespace beamline {
 namespace {
@@ -28,9 +30,12 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
   const auto is_lane = [&](UOp r) { return std::ranges::find(lanes, r) != lanes.end(); };
   NodeMap<UOp> done;
   const std::vector<UOp> order = toposort(ast);
-  int64_t next_slot = 0;  // after those of packed operands
-  for (UOp u : order)
+  int64_t next_slot = 0, next_range = 0;  // after those of packed operands
+  for (UOp u : order) {
     if (u.op() == Op::BUFFER) next_slot = std::max(next_slot, u.param().slot + 1);
+    if (u.op() == Op::RANGE) next_range = std::max(next_range, u.range_id() + 1);
+  }
+  std::unordered_set<UOp, UOpHash> ended;
   for (UOp u : order) {
     const Provenance::Of from(u);
     std::vector<UOp> src;
@@ -38,6 +43,16 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
     if (u.op() != Op::REDUCE) {
       done.emplace(u, src == u.srcs() ? u : rebuild(u, src));
       continue;
+    }
+    const Op op = u.reduce_op();
+    // Sums over the same steps are loops of their own, each where it is needed.
+    if (!std::ranges::all_of(std::span(src).subspan(1), [&](UOp r) { return expanded(r); })) {
+      Substitution renamed;
+      for (size_t i = 1; i < src.size(); i++)
+        if (!expanded(src[i]) && !ended.insert(src[i]).second)
+          renamed.emplace(src[i], range(src[i].src(0), next_range++, src[i].axis_type()));
+      if (!renamed.empty())
+        for (UOp& s : src) s = substitute(s, renamed);
     }
     std::vector<UOp> loops, unrolled;
     UOp reduced_lanes;
@@ -47,11 +62,12 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
       else
         (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
     }
-    const Op op = u.reduce_op();
     const bool product = op == Op::ADD && src[0].op() == Op::WMMA && src[0].src(2).is_const(0);
     if (loops.empty()) {
-      done.emplace(u,
-                   product ? added_to_product(src[0], src[0].src(2), unrolled) : rebuild(u, src));
+      UOp sum = rebuild(u, src);
+      if (product) sum = added_to_product(src[0], src[0].src(2), unrolled);
+      if (product && reduced_lanes) sum = reduce(op, sum, std::vector<UOp>{reduced_lanes}, 0);
+      done.emplace(u, sum);
       continue;
     }
     // One register for each value of the open expanded axes; the lane axis is innermost.

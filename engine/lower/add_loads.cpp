@@ -3,6 +3,7 @@
 
 #include "engine/ir/node_map.h"
 #include "engine/ir/provenance.h"
+#include "engine/ir/tensor_core.h"
 #include "engine/lower/passes.h"
 #include "engine/opt/schedule.h"
 
@@ -111,12 +112,16 @@ std::vector<UOp> choose_lanes(UOp ast) {
   };
   std::vector<Candidate> all;
   const std::vector<UOp> order = toposort(ast);
+  UOp step;  // of a product by lanes: they are that many elements apart, with its own between
   for (UOp u : order) {
-    if (u.op() == Op::WMMA) return {};  // its threads hold their elements one by one
+    if (u.op() == Op::WMMA && !tensor_core(u.text())->shape->by_lane())
+      return {};  // its threads hold their elements one by one
+    if (u.op() == Op::WMMA) step = u.src(3);
     if (u.op() == Op::RANGE &&
         (u.axis_type() == AxisType::UPCAST || u.axis_type() == AxisType::UNROLL))
       all.push_back({u});
   }
+  std::erase_if(all, [&](const Candidate& c) { return c.axis == step; });
   const auto count = [&](UOp index, bool store) {
     int weight = 1;
     for (const Node* n : index.ranges()) {
@@ -125,7 +130,8 @@ std::vector<UOp> choose_lanes(UOp ast) {
     }
     for (Candidate& c : all) {
       if (!index.has_range(c.axis)) continue;
-      const auto stride = stride_along(index, c.axis);
+      auto stride = stride_along(index, c.axis);
+      if (step && stride == step.vmax() + 1 && unit_stride(index, step)) stride = 1;
       const int lanes = static_cast<int>(std::min<int64_t>(c.axis.vmax() + 1, 16));
       c.consecutive |= stride == 1;
       c.score += lanes * (stride == 1             ? 2 * weight

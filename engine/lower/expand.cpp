@@ -2,6 +2,7 @@
 // out over all their values at once, so that what waits for them waits for all of them.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
@@ -42,6 +43,13 @@ class Expander {
       axis_of_.emplace(u, axes_.size());
       axes_.push_back(std::move(a));
     }
+    for (UOp u : order_)
+      if (u.op() == Op::WMMA && tensor_core(u.text())->shape->by_lane()) {
+        step_ = axis_of_.at(u.src(3));
+        for (size_t k = 0; k < 2; k++)
+          for (UOp v = u.src(k); v.nsrc() > 0; v = v.src(v.op() == Op::WHERE ? 1 : 0))
+            if (factors_.insert(v).second && v.op() == Op::LOAD) break;
+      }
   }
 
   std::optional<UOp> run() {
@@ -54,6 +62,8 @@ class Expander {
       }
       if (u.op() == Op::STORE)
         store(u);
+      else if (u.op() == Op::WMMA && tensor_core(u.text())->shape->by_lane())
+        products_by_lane(u);
       else if (u.op() == Op::WMMA)
         product(u);
       else if (u.op() == Op::REDUCE)
@@ -129,7 +139,8 @@ class Expander {
       if (u.op() == Op::END && src.size() == 1)
         p.at.push_back(src[0]);
       else
-        p.at.push_back(with_lanes(u, src));
+        p.at.push_back(u.op() == Op::LOAD && factors_.contains(u) ? rebuild(u, src)
+                                                                  : with_lanes(u, src));
     }
     keep(u, std::move(p));
   }
@@ -177,6 +188,11 @@ class Expander {
     const std::vector<size_t> axes = axes_of(operands);
     const size_t n = combinations(axes);
     std::vector<UOp> stores, src;
+    if (interleaved_stores(u, axes, stores)) {
+      total_ += stores.size();
+      keep(u, {{}, {make(Op::GROUP, DType::Void, stores)}});
+      return;
+    }
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
       src.clear();
       for (UOp s : operands) src.push_back(piece(s, axes, c));
@@ -184,6 +200,66 @@ class Expander {
     }
     total_ += stores.size();
     keep(u, {{}, {stores.size() == 1 ? stores[0] : make(Op::GROUP, DType::Void, stores)}});
+  }
+
+  // What a product by lanes will read together is written together.
+  bool interleaved_stores(UOp u, std::span<const size_t> axes, std::vector<UOp>& stores) {
+    const auto step = std::ranges::find(axes, step_);
+    if (step == axes.end() || u.nsrc() != 2 || memory_of(u.src(0)).op() != Op::BUFFER) return false;
+    size_t stride = 1;
+    for (auto later = step + 1; later != axes.end(); ++later) stride *= axes_[*later].values.size();
+    const size_t count = axes_[step_].values.size(), n = combinations(axes);
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      if (c / stride % count != 0) continue;
+      std::vector<UOp> at, values;
+      for (size_t s = 0; s < count; s++) {
+        at.push_back(piece(u.src(0), axes, c + s * stride));
+        values.push_back(piece(u.src(1), axes, c + s * stride));
+      }
+      const UOp place = interleaved_place(at);
+      if (!place) return false;
+      stores.push_back(make(Op::STORE, DType::Void, {place, interleaved(values)}));
+    }
+    return true;
+  }
+  // What each lane multiplies lies side by side; a factor that has no lanes is that of all.
+  void products_by_lane(UOp u) {
+    const UOp operands[] = {u.src(0), u.src(1), u.src(2)};
+    const size_t inside[] = {step_};
+    std::vector<size_t> all = axes_of(operands), steps;
+    for (size_t i = 4; i < u.nsrc(); i++) steps.push_back(axis_of_.at(u.src(i)));
+    all.insert(all.end(), steps.begin(), steps.end());
+    all.push_back(step_);
+    std::ranges::sort(all);
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    Pieces p;
+    for (size_t a : all)
+      if (a != step_ && std::ranges::find(steps, a) == steps.end()) p.axes.push_back(a);
+    std::vector<size_t> digits(axes_.size(), 0);
+    const size_t n = combinations(p.axes);
+    for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
+      at_combination(p.axes, c, digits);
+      UOp sum = piece(operands[2], all, place(all, digits));
+      for (size_t s = 0; s < combinations(steps); s++) {
+        at_combination(steps, s, digits);
+        std::vector<UOp> parts[2];
+        for (size_t e = 0; e < axes_[step_].values.size(); e++) {
+          at_combination(inside, e, digits);
+          for (size_t k = 0; k < 2; k++)
+            parts[k].push_back(piece(operands[k], all, place(all, digits)));
+        }
+        digits[step_] = 0;
+        for (const auto& of : parts)
+          for (UOp v : of)
+            if (sum.shape().empty() && !v.shape().empty())
+              sum = stack(std::vector<UOp>(static_cast<size_t>(v.shape()[0]), sum));
+        sum = make(Op::WMMA, u.dtype(), {interleaved(parts[0]), interleaved(parts[1]), sum}, 0,
+                   u.node()->ext);
+      }
+      total_ += 3;
+      p.at.push_back(sum);
+    }
+    keep(u, std::move(p));
   }
 
   // The place among pieces over `axes`, by the digit of every axis.
@@ -336,6 +412,8 @@ class Expander {
   size_t max_pieces_, total_ = 0;
   std::vector<Axis> axes_;
   std::unordered_map<UOp, size_t, UOpHash> axis_of_;
+  size_t step_ = SIZE_MAX;                    // the axis of what lanes multiply at once
+  std::unordered_set<UOp, UOpHash> factors_;  // what leads to them
   NodeMap<Pieces> pieces_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/rules/rules.h"
+
 namespace beamline {
 
 std::optional<int64_t> lane_step(UOp u) {
@@ -75,6 +77,73 @@ UOp every_other(UOp u, std::span<const UOp> src) {
 }
 
 }  // namespace
+
+UOp interleaved_place(const std::vector<UOp>& at) {
+  const UOp first = at[0];
+  const auto count = static_cast<int64_t>(at.size());
+  for (size_t j = 0; j < at.size(); j++) {
+    if (at[j].op() != Op::INDEX || !(at[j].src(0) == first.src(0))) return {};
+    const UOp index = at[j].src(1);
+    if (!std::ranges::equal(index.shape(), first.src(1).shape())) return {};
+    if (!index.shape().empty() && lane_step(index) != count) return {};
+    const UOp apart = simplify(lane_of(index, 0) - lane_of(first.src(1), 0));
+    if (!apart.is_const(static_cast<int64_t>(j))) return {};
+  }
+  const int64_t n[] = {first.src(1).shape().empty() ? count : count * first.src(1).shape()[0]};
+  const UOp base[] = {lane_of(first.src(1), 0)};
+  return make(Op::SHRINK, first.dtype(), {first.src(0), stack(base), dims(n)});
+}
+
+namespace {
+
+size_t groups(UOp u) { return u.shape().empty() ? 1 : static_cast<size_t>(u.shape()[0]); }
+
+// A group of what the parts hold for each lane of `lanes`; scalars are in every one.
+UOp interleaved(const std::vector<UOp>& parts, size_t lanes) {
+  const UOp first = parts[0];
+  const auto lane = [](UOp u, size_t i) {
+    return u.shape().empty() ? u : make(Op::INDEX, u.dtype(), {u, iconst(static_cast<int64_t>(i))});
+  };
+  const auto of_source = [&](size_t k) {
+    std::vector<UOp> out;
+    for (UOp u : parts) out.push_back(u.src(k));
+    return out;
+  };
+  const auto equal_source = [&](size_t k) {
+    return std::ranges::all_of(parts, [&](UOp u) { return u.src(k) == first.src(k); });
+  };
+  const bool same = groups(first) == lanes && std::ranges::all_of(parts, [&](UOp u) {
+                      return u.op() == first.op() && u.dtype() == first.dtype() &&
+                             u.nsrc() == first.nsrc() && groups(u) == lanes;
+                    });
+  const bool gated = first.nsrc() == 3;
+  if (same && first.op() == Op::LOAD && (!gated || (first.src(1).is_const() && equal_source(1))))
+    if (const UOp at = interleaved_place(of_source(0))) {
+      if (!gated) return make(Op::LOAD, first.dtype(), {at});
+      return make(Op::LOAD, first.dtype(), {at, first.src(1), interleaved(of_source(2), lanes)});
+    }
+  // What is done to each alike is done to all at once.
+  static constexpr OpSet alone = OpSet(Op::CAST) | Op::BITCAST | Op::XOR | Op::WHERE;
+  if (same && alone.has(first.op())) {
+    std::vector<UOp> src;
+    for (size_t k = 0; k < first.nsrc(); k++)
+      src.push_back(first.src(k).is_const() && equal_source(k) ? first.src(k)
+                                                               : interleaved(of_source(k), lanes));
+    return rebuild(first, src);
+  }
+  std::vector<UOp> out;
+  for (size_t i = 0; i < lanes; i++)
+    for (UOp u : parts) out.push_back(lane(u, i));
+  return stack(out);
+}
+
+}  // namespace
+
+UOp interleaved(const std::vector<UOp>& parts) {
+  size_t lanes = 1;
+  for (UOp u : parts) lanes = std::max(lanes, groups(u));
+  return interleaved(parts, lanes);
+}
 
 UOp with_lanes(UOp u, std::span<const UOp> src) {
   if (u.op() == Op::INDEX) return address(u, src[0], src[1]);

@@ -11,7 +11,10 @@ namespace {
 // outer ones.
 std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads,
                                     const ThreadLimits& limits) {
-  const std::vector<UOp> axes = s.axes(), order = toposort(s.ast());
+  const std::vector<UOp> axes = s.axes();
+  std::vector<UOp> order = toposort(s.ast());
+  // What a product by lanes sums of one factor alone is little beside the product.
+  std::erase_if(order, [](UOp u) { return u.op() == Op::REDUCE && u.src(0).op() == Op::WMMA; });
   std::vector<int64_t> out;
   for (size_t i = 0; i < axes.size(); i++) {
     const UOp r = axes[i];

@@ -85,6 +85,6 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-5"; }
+std::string_view action_set_name() { return "cpu-6"; }
 
 }  // namespace beamline

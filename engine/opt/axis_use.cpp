@@ -9,12 +9,16 @@ namespace beamline {
 AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing) {
   AxisUse a{axis, r, KernelSchedule::size(r)};
   std::vector<UOp> order = toposort(ast), stored;
-  for (UOp u : order)
+  UOp step;  // of a product by lanes, whose neighbours are read together
+  for (UOp u : order) {
     if (u.op() == Op::STORE) stored.push_back(u.src(0));
+    if (u.op() == Op::WMMA && step_of_lanes(ast, u.src(3))) step = u.src(3);
+  }
   for (UOp u : order) {
     if (u.op() != Op::INDEX) continue;
     const UOp at = u.src(1).op() == Op::WHERE ? u.src(1).src(1) : u.src(1);
-    const auto stride = stride_along(at, r);
+    auto stride = stride_along(at, r);
+    if (step && stride == KernelSchedule::size(step) && unit_stride(at, step)) stride = 1;
     if (std::ranges::find(stored, u) != stored.end()) {
       a.unit_store |= stride == 1;
       continue;

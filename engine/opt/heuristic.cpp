@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/ir/tensor_core.h"
 #include "engine/opt/axis_use.h"
 #include "engine/rangeify/ranges.h"
 
@@ -12,9 +13,19 @@ class Heuristic {
  public:
   Heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
       : ast_(ast), schedule_(ast, target), target_(target), limits_(limits) {
-    for (UOp u : toposort(ast))
+    const std::vector<UOp> order = toposort(ast);
+    for (UOp r : schedule_.axes())
+      over_rows_ |= r.axis_type() == AxisType::WEAK && would_repeat_reduction(order, r);
+    multiply_by_lane();
+    ast = ast_ = schedule_.ast();
+    lanes_ = target.vector_bytes;
+    for (UOp u : toposort(ast)) {
       if (u.op() == Op::STORE) stored_ = u.src(1).dtype();
-    lanes_ = target.lanes(stored_);
+      // What is summed is held in vectors of its own type.
+      if (u.op() == Op::STORE || u.op() == Op::REDUCE)
+        lanes_ = std::min<int64_t>(
+            lanes_, target.lanes(u.op() == Op::STORE ? u.src(1).dtype() : u.dtype()));
+    }
     const std::vector<UOp> all = schedule_.axes(), inner = schedule_.axes_for(OptKind::UNROLL);
     for (size_t i = 0; i < all.size(); i++)
       if (all[i].axis_type() == AxisType::WEAK)
@@ -23,7 +34,7 @@ class Heuristic {
   }
 
   Opts run() {
-    if (over_rows()) {
+    if (over_rows_) {
       along_rows();
       return schedule_.applied();
     }
@@ -56,6 +67,35 @@ class Heuristic {
     bool awkward = false;      // read under a gate or with a stride
   };
 
+  // Products of types that the processor has an instruction for.
+  void multiply_by_lane() {
+    const auto cores = static_cast<int64_t>(tensor_cores(target_).size());
+    if (target_.tensor_cores == TensorCoreUse::Off || over_rows_) return;
+    const auto choices = static_cast<int64_t>(schedule_.axes_for(OptKind::UNROLL).size());
+    const UOp before = schedule_.ast();
+    for (int64_t core = 0; core < cores; core++)
+      for (int64_t choice = 0; choice < choices; choice++) {
+        KernelSchedule trial = schedule_;
+        if (trial.apply(
+                {OptKind::TC, choice, {core, 1, static_cast<int64_t>(target_.tensor_cores)}}))
+          continue;
+        if (sums(trial.ast()) > sums(before) && !has_rows()) continue;
+        schedule_ = trial;
+        by_lane_ = true;
+        return;
+      }
+  }
+  // A second sum, of one factor alone, is worth it for many rows.
+  static std::ptrdiff_t sums(UOp ast) {
+    return std::ranges::count(toposort(ast), Op::REDUCE, &UOp::op);
+  }
+  bool has_rows() const {
+    const std::vector<UOp> all = schedule_.axes();
+    return std::ranges::count_if(all, [&](UOp r) {
+             return r.axis_type() == AxisType::WEAK &&
+                    KernelSchedule::size(r) >= limits_.moved_rows;
+           }) > 1;
+  }
   bool apply(OptKind kind, UOp range, int64_t amount) {
     const std::vector<UOp> list = schedule_.axes_for(kind);
     const auto at = std::ranges::find(list, range);
@@ -79,10 +119,8 @@ class Heuristic {
       const bool window =
           std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
       const int vectors = reduces_.empty() ? limits_.stream_vectors
-                          : window
-                              ? limits_.window_vectors
-                              : std::min(limits_.column_vectors, target_.vector_registers / 2 /
-                                                                     std::max(1, lane.unit_loads));
+                          : window         ? limits_.window_vectors
+                                           : column_vectors(lane);
       apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), lanes_ * vectors));
       if (reduces_.empty() && stored_bytes() >= limits_.stream_above &&
           lane.size % (lanes_ * vectors) == 0)
@@ -109,19 +147,13 @@ class Heuristic {
       }
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
     several_steps();
-    if (packs && (lane.size % tile.width != 0 || shared.awkward ||
+    if (packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
                   shared.column_bytes * lane.size > limits_.pack_above)) {
       const int64_t level = pack(shared, lane, *rows, tile.width);
       if (strides && level >= 0) schedule_.apply({OptKind::PACK, across.slot, {level + 1}});
     }
   }
 
-  // Loops over rows with loops over one row inside, one after the other (rangeify/rows.h).
-  bool over_rows() const {
-    const std::vector<UOp> order = toposort(ast_);
-    return std::ranges::any_of(
-        outputs_, [&](const AxisUse& a) { return would_repeat_reduction(order, a.range); });
-  }
   // Each loop over the row gets lanes of its own where it moves by one element; where rows lie side
   // by side, they are the lanes of all.
   void along_rows() {
@@ -169,6 +201,12 @@ class Heuristic {
     return true;
   }
 
+  // Long reads count: what is stored in few bytes is read as far as if it were not summed in more.
+  int column_vectors(const AxisUse& lane) const {
+    const int most = target_.vector_registers / 2 / std::max(1, lane.unit_loads);
+    return std::min(limits_.column_vectors, most) *
+           std::max(1, target_.lanes(stored_) / static_cast<int>(lanes_));
+  }
   int64_t stored_bytes() const {
     int64_t bytes = dtype_bytes(stored_);
     for (const AxisUse& a : outputs_) bytes *= a.size;
@@ -190,8 +228,9 @@ class Heuristic {
       const bool reads = u.op() == Op::INDEX && u.src(0).op() == Op::PARAM;
       if (!reads || !u.src(1).has_range(lane.range) || u.src(1).has_range(rows.range)) continue;
       int64_t depth = 1;
-      for (const AxisUse& r : reduces_)
-        if (u.src(1).has_range(r.range)) depth *= r.size;
+      for (const Node* n : u.src(1).ranges())
+        if (const AxisType t = UOp(n).axis_type(); t == AxisType::REDUCE || t == AxisType::UNROLL)
+          depth *= KernelSchedule::size(UOp(n));
       const bool gated = u.src(1).op() == Op::WHERE;
       if (depth > 1)
         out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
@@ -286,12 +325,14 @@ class Heuristic {
     }
   }
 
-  UOp ast_;  // without opts
+  UOp ast_;  // without opts other than TC
   KernelSchedule schedule_;
   const Target& target_;
   const HeuristicLimits& limits_;
   DType stored_ = DType::F32;
   int64_t lanes_ = 1;
+  bool by_lane_ = false;    // products of neighbours
+  bool over_rows_ = false;  // loops over one row inside, one after the other (rangeify/rows.h)
   std::vector<AxisUse> outputs_, reduces_;
 };
 

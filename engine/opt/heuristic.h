@@ -32,6 +32,7 @@ struct HeuristicLimits {
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
   int64_t pack_rows = 32;                 // least rows that read a packed block
+  int64_t moved_rows = 8;                 // and that make up for a sum of what they share
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;    // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle

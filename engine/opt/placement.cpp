@@ -104,7 +104,7 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
     return fmt::format("a tile of {} bytes exceeds the {} that a thread has for it", bytes,
                        max_private_bytes);
   // Written out axes last, and last of these the one that may become lanes: of consecutive elements
-  // in what is stored, else in the operand.
+  // in what is stored, else in the operand. What a lane multiplies at once lies side by side.
   const UOp flat = index.op() == Op::WHERE ? index.src(1) : index;
   std::vector<UOp> stored;
   for (UOp u : toposort(ast_))
@@ -113,6 +113,7 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
       stored.push_back(split_gate(u.src(0).src(1), gate));
     }
   std::ranges::stable_sort(p.tile, {}, [&](UOp r) {
+    if (step_of_lanes(ast_, r)) return 4;
     if (r.axis_type() != AxisType::UPCAST && r.axis_type() != AxisType::UNROLL) return 0;
     if (std::ranges::any_of(stored, [&](UOp at) { return unit_stride(at, r); })) return 3;
     return unit_stride(flat, r) ? 2 : 1;

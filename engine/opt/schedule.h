@@ -12,6 +12,7 @@
 
 namespace beamline {
 
+struct Product;
 struct TensorCore;
 
 /// Why an opt is not legal here: the expected refusal.
@@ -84,6 +85,9 @@ class KernelSchedule {
   // Axes n, m, k become blocks, and the bits of the core's lanes, registers and steps; then, if so
   // asked, the matrix product takes the sum's place.
   void split_for(const TensorCore& core, UOp sum, std::array<UOp, 3> axes, bool multiply);
+  // The same on a processor, in lane_products.cpp: k becomes blocks and the steps of a lane.
+  std::optional<std::string> use_lane_products(const Opt& opt, const Product& product,
+                                               const std::vector<const TensorCore*>& cores);
   std::optional<std::string> pack(const Opt& opt);
   std::optional<std::string> stream(const Opt& opt);
 
@@ -109,6 +113,8 @@ std::string describe_axes(const KernelSchedule& s, bool color);
 UOp split_gate(UOp index, UOp& valid);
 /// By how much the flat index moves per step of r, if always by the same known number of elements.
 std::optional<int64_t> stride_along(UOp index, UOp r);
+/// r numbers what a lane of a processor's matrix product adds up at once.
+bool step_of_lanes(UOp ast, UOp r);
 /// True when, with r free, the flat index moves by exactly one element per step of r.
 bool unit_stride(UOp index, UOp r);
 

@@ -1,26 +1,18 @@
 // TC: a reduction of products becomes one of matrix products that the threads of a warp compute
-// together (engine.md 5.2, 6).
-#include "engine/ir/tensor_core.h"
-
+// together (engine.md 5.2, 6). For processors, lane_products.cpp.
 #include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "engine/base/check.h"
+#include "engine/opt/product_internal.h"
 #include "engine/opt/schedule.h"
 #include "engine/rewrite/rewriter.h"
 #include "engine/rules/rules.h"
 
 namespace beamline {
-namespace {
 
-// sum over the ranges of a * b, both off unless `gate` (null: always on).
-struct Product {
-  UOp reduce, gate, a, b;
-};
-
-// The operand of a sum as a product; `gate` may depend on steps of the sum only.
 std::optional<Product> product_of(UOp reduce) {
   if (reduce.op() != Op::REDUCE || reduce.reduce_op() != Op::ADD || reduce.nsrc() < 2)
     return std::nullopt;
@@ -42,11 +34,12 @@ std::optional<Product> product_of(UOp reduce) {
   return p;
 }
 
-// u as a value of type t, if it is one, or is the widening of one.
 UOp narrowed(UOp u, DType t) {
   if (u.dtype() == t) return u;
   return u.op() == Op::CAST && u.src(0).dtype() == t && lossless(t, u.dtype()) ? u.src(0) : UOp{};
 }
+
+namespace {
 
 // Loops of the grid along which one value moves and the other does not, innermost first.
 std::vector<UOp> only_in(UOp u, UOp other) {
@@ -129,6 +122,7 @@ std::optional<std::string> KernelSchedule::use_tensor_core(const Opt& opt) {
   if (level < 1 && product->reduce.nsrc() > 2)
     return fmt::format("the sum is over {} axes; level 1 takes one of them",
                        product->reduce.nsrc() - 1);
+  if (cores[0]->shape->by_lane()) return use_lane_products(opt, *product, cores);
   std::vector<Match> matches;
   std::string why = allowed_matches(*product, cores, select, target_.allow_tf32, matches);
   if (matches.empty()) return why;

@@ -141,9 +141,37 @@ class CRenderer : CBody {
     return sum;
   }
 
+  // A processor's products of neighbours, in plain C, a lane and a step at a time.
+  void products_by_lane(UOp u, const TensorCore& core) {
+    if (dialect_.core.empty()) throw Unsupported{fmt::format("tensor core {}", core.name())};
+    const int64_t steps = core.shape->k, w = width(u);
+    const std::string t(scalar_type(core.out));
+    const auto number = [&](size_t operand, int64_t i) {
+      const int64_t all = width(u.src(operand));
+      const std::string v = lane(u.src(operand), all == steps ? i % steps : i);
+      if (core.factor(static_cast<int>(operand)) != DType::BF16) return fmt::format("({}){}", t, v);
+      const std::string bits = let("unsigned", "(unsigned){} << 16", v);
+      const std::string name = fmt::format("v{}", next_++);
+      put("{} {};", t, name);
+      put("{}", fmt::format(fmt::runtime(dialect_.bitcast), name, bits, 4, t));
+      return name;
+    };
+    const std::string d = fmt::format("v{}", next_++);
+    put("{} {} = {};", type(u), d, value(u.src(2), w));
+    for (int64_t i = 0; i < std::max<int64_t>(w, 1) * steps; i++) {
+      const std::string x = number(0, i), y = number(1, i);
+      put("{} += {} * {};", w ? element(d, i / steps) : d, x, y);
+    }
+    names_[u] = d;
+  }
+
   // D = A B + C by all threads of a warp.
   void matrix_product(UOp u) {
     const TensorCore& core = *tensor_core(u.text());
+    if (core.shape->by_lane()) {
+      products_by_lane(u, core);
+      return;
+    }
     const DType in[] = {core.in, core.in, core.out};
     std::string types[3], args;
     for (size_t i = 0; i < 3; i++) {

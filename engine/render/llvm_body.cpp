@@ -127,6 +127,7 @@ void LlvmBody::emit(UOp u) {
       note_divisor(u);
       return;
     case Op::REDUCE: names_[u] = across(u); return;
+    case Op::WMMA: names_[u] = product_by_lane(u); return;
     default:
       if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};
       names_[u] = alu_value(u);

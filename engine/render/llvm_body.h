@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/ir/tensor_core.h"
 #include "engine/ir/uop.h"
 #include "engine/render/llvm_words.h"
 #include "engine/render/origin_comments.h"
@@ -49,6 +50,11 @@ class LlvmBody {
   std::string to_value(const std::string& v, DType t, int64_t w);
   std::string load(UOp u);
   void store(UOp u);
+  // llvm_product.cpp
+  std::string product_by_lane(UOp u);
+  std::string resized(const std::string& v, std::string_view scalar, int64_t from, int64_t to);
+  std::string one_group(UOp u, DType t, const std::string& group);
+  std::string factor(UOp u, DType t, const MatrixShape& shape, int64_t lanes, int64_t width);
   // llvm_body.cpp
   std::string value(UOp u, int64_t w);
   std::string splat(const std::string& v, std::string_view scalar, int64_t w);

@@ -73,11 +73,20 @@ bool in_bounds(UOp u) {
 
 bool is_product(UOp u) {
   const TensorCore* core = tensor_core(u.text());
-  return core && u.dtype() == core->out && u.src(0).dtype() == core->in &&
-         u.src(1).dtype() == core->in && u.src(2).dtype() == core->out && all_ranges(u, 3);
+  return core && u.dtype() == core->out && u.src(0).dtype() == core->factor(0) &&
+         u.src(1).dtype() == core->factor(1) && u.src(2).dtype() == core->out && all_ranges(u, 3);
 }
 bool holds_elements(UOp u) {
-  const int(&elements)[3] = tensor_core(u.text())->shape->elements;
+  const MatrixShape& shape = *tensor_core(u.text())->shape;
+  const int(&elements)[3] = shape.elements;
+  if (shape.by_lane()) {
+    const int64_t lanes = u.shape().empty() ? 1 : u.shape()[0];
+    for (size_t i = 0; i < 2; i++)
+      if (u.src(i).shape().size() != 1 ||
+          (u.src(i).shape()[0] != shape.k && u.src(i).shape()[0] != shape.k * lanes))
+        return false;
+    return u.nsrc() == 3 && u.shape().size() <= 1 && lanes <= shape.n;
+  }
   for (size_t i = 0; i < 3; i++)
     if (u.src(i).shape().size() != 1 || u.src(i).shape()[0] != elements[i]) return false;
   return u.nsrc() == 3;

@@ -42,9 +42,11 @@ void set_tensor_cores(const Arguments& arguments, Target& target) {
   const std::string text = arguments.text("tc", "on");
   const auto use = tensor_core_use(text);
   if (!use) throw UsageError(fmt::format("--tc: '{}' is none of off, on, shape", text));
-  if (tensor_cores(target).empty()) return;
+  const auto cores = tensor_cores(target);
+  if (cores.empty()) return;
   target.tensor_cores = *use;
-  target.allow_tf32 = arguments.has("allow-tf32");
+  target.allow_tf32 = arguments.has("allow-tf32") &&
+                      std::ranges::any_of(cores, [](const TensorCore* t) { return t->tf32; });
 }
 
 std::vector<OptionSpec> cache_options() {

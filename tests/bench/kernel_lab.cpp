@@ -124,12 +124,17 @@ Buffers::Buffers(const std::vector<BufferInfo>& buffers) {
     const auto n = static_cast<size_t>(b.elements);
     memory_.emplace_back(n * static_cast<size_t>(dtype_bytes(b.dtype)), /*huge_pages=*/true);
     void* data = memory_.back().data();
-    if (b.dtype == DType::F32)
-      for (size_t i = 0; i < n; i++)
-        static_cast<float*>(data)[i] =
-            static_cast<float>(static_cast<int>(random() % 127) - 63) / 64;
+    const size_t bytes = static_cast<size_t>(dtype_bytes(b.dtype));
+    if (is_float(b.dtype))
+      for (size_t i = 0; i < n; i++) {
+        const uint64_t bits =
+            float_to_bits(b.dtype, (static_cast<int>(random() % 127) - 63) / 64.0);
+        std::memcpy(static_cast<char*>(data) + i * bytes, &bits, bytes);  // little endian
+      }
+    else if (bytes == 1 && b.dtype != DType::Bool)
+      for (size_t i = 0; i < n; i++) static_cast<char*>(data)[i] = static_cast<char>(random());
     else
-      std::memset(data, 0, n * static_cast<size_t>(dtype_bytes(b.dtype)));
+      std::memset(data, 0, n * bytes);
   }
   for (const GuardedBuffer& m : memory_) pointers_.push_back(m.data());
 }

@@ -1,17 +1,21 @@
 // schedules: times opts of one kernel against each other, interleaved, in one process.
-//   schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] [--avx2]
+//   schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] [--cpu NAME]
 //   OPTS...
-// --avx2: code for a machine of 16 registers of 32 bytes.
-// OPTS is opt text, "heuristic" or "" (unoptimised). Ratios are to the first contestant.
+// --cpu: code for another processor, as LLVM names it: haswell has 16 registers of 32 bytes.
+// OPTS is opt text, "heuristic", "plain" (the heuristic without matrix products) or ""
+// (unoptimised). Ratios are to the first contestant.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "devices/cpu/cpu_target.h"
+#include "devices/cpu/llvm_compiler.h"
 #include "tests/bench/kernel_lab.h"
 #include "tests/bench/openblas.h"
 
@@ -20,12 +24,25 @@ using namespace beamline::bench;
 
 namespace {
 
+std::vector<double> numbers(const void* data, const BufferInfo& buffer) {
+  const size_t bytes = static_cast<size_t>(dtype_bytes(buffer.dtype));
+  std::vector<double> out;
+  for (size_t i = 0; i < static_cast<size_t>(buffer.elements); i++) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, static_cast<const char*>(data) + i * bytes, bytes);
+    out.push_back(is_float(buffer.dtype)
+                      ? float_from_bits(buffer.dtype, bits)
+                      : static_cast<double>(wrap_to(buffer.dtype, static_cast<int64_t>(bits))));
+  }
+  return out;
+}
+
 int run(int argc, char** argv) {
   std::string workload;
   std::vector<std::string> opts;
   size_t which = 0;
   int sessions = 7, threads = 1;
-  bool avx2 = false;
+  std::string cpu;
   long m = 0, n = 0, k = 0;
   for (int i = 1; i < argc; i++) {
     const std::string a = argv[i];
@@ -38,8 +55,8 @@ int run(int argc, char** argv) {
       threads = std::atoi(argv[++i]);
     else if (a == "--openblas" && more && std::sscanf(argv[i + 1], "%ld,%ld,%ld", &m, &n, &k) == 3)
       i++;
-    else if (a == "--avx2")
-      avx2 = true;
+    else if (a == "--cpu" && more)
+      cpu = argv[++i];
     else if (a.starts_with("--"))
       throw std::runtime_error("unknown option or missing value: " + a);
     else if (workload.empty())
@@ -50,9 +67,16 @@ int run(int argc, char** argv) {
   if (workload.empty() || opts.empty())
     throw std::runtime_error(
         "usage: schedules WORKLOAD [--kernel N] [--sessions N] [--threads N] [--openblas M,N,K] "
-        "OPTS...");
+        "[--cpu NAME] OPTS...");
   Target target = machine_target(threads);
-  if (avx2) target.cpu = "haswell", target.vector_bytes = 32, target.vector_registers = 16;
+  if (!cpu.empty()) {
+    CpuModel model = read_cpu_model();
+    model.isa = processor_features(cpu);
+    target = cpu_target(model, read_topology(), threads);
+    target.cpu = cpu;
+  }
+  Target plain = target;
+  plain.tensor_cores = TensorCoreUse::Off;
   const Kernel kernel = kernels_of(workload).at(which);
   std::vector<Program> programs;
   std::vector<Racer> racers;
@@ -62,22 +86,25 @@ int run(int argc, char** argv) {
     racers.push_back({"OpenBLAS " + openblas_core(), openblas_matmul, 1});
   }
   for (const std::string& o : opts)
-    programs.push_back(
-        compile(kernel, o == "heuristic" ? heuristic_opts(kernel, target) : o, target));
+    programs.push_back(compile(kernel,
+                               o == "heuristic" ? heuristic_opts(kernel, target)
+                               : o == "plain"   ? heuristic_opts(kernel, plain)
+                                                : o,
+                               target));
   for (size_t i = 0; i < opts.size(); i++)
-    racers.push_back({fmt::format("{}{}", opts[i] == "heuristic" ? "heuristic " : "",
-                                  programs[i].opts.empty() ? "(none)" : programs[i].opts),
-                      programs[i].blob.entry(), programs[i].threads});
+    racers.push_back(
+        {fmt::format("{}{}", opts[i] == "heuristic" || opts[i] == "plain" ? opts[i] + " " : "",
+                     programs[i].opts.empty() ? "(none)" : programs[i].opts),
+         programs[i].blob.entry(), programs[i].threads});
   const Buffers buffers(kernel);
-  std::vector<float> want;
+  std::vector<double> want, have;
   double worst = 0;
   for (const Racer& r : racers) {
     for (int c = 0; c < r.threads; c++) r.call(buffers.pointers(), c);
-    const size_t count = buffers.bytes(0) / sizeof(float);
-    if (want.empty()) want.assign(buffers.floats(0), buffers.floats(0) + count);
-    for (size_t i = 0; i < count; i++)
-      worst = std::max<double>(
-          worst, std::fabs(want[i] - buffers.floats(0)[i]) / (1 + std::fabs(want[i])));
+    have = numbers(buffers.pointers()[0], kernel.buffers[0]);
+    if (want.empty()) want = have;
+    for (size_t i = 0; i < want.size(); i++)
+      worst = std::max(worst, std::fabs(want[i] - have[i]) / (1 + std::fabs(want[i])));
   }
   const RaceResult result = race(racers, buffers, sessions, 10);
   fmt::print("{}: largest difference {:.2g}\n", kernel.name, worst);

@@ -3,6 +3,8 @@
 // legal ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -16,6 +18,7 @@
 #include "engine/opt/actions.h"
 #include "engine/opt/heuristic.h"
 #include "engine/rangeify/rangeify.h"
+#include "engine/render/c_style.h"
 #include "engine/render/render_kernel.h"
 #include "engine/tensor/tensor_ops.h"
 
@@ -143,6 +146,71 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
           ASSERT_NEAR(got[b][i], want[b].floats[i], 1e-5 * (10 + std::fabs(want[b].floats[i])))
               << "opts " << text << " buffer " << b << " element " << i << "\n"
               << source.source;
+    }
+  }
+}
+
+// Products by lanes as plain C, without any instruction of their own.
+TEST(ProductsByLane, AgreeAsPlainC) {
+  if (clang_toolchain().empty()) GTEST_SKIP() << "there is no clang";
+  Target target;
+  target.instructions = "sse2 avx2 avx512vnni avx512bf16";
+  for (DType in : {DType::BF16, DType::I8}) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const DType out = in == DType::BF16 ? DType::F32 : DType::I32;
+    const auto factor = [&](int64_t slot, Ints shape) {
+      ParamArg a;
+      a.slot = slot;
+      return t.cast(param(a, in, shape), out);
+    };
+    const UOp product = t.matmul(factor(0, {7, 21}), factor(1, {21, 19}));
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {product}));
+    for (const char* opts : {"TC:0:(-1,2,1)", "TC:0:(-1,2,1);UPCAST:1:8;UPCAST:0:2",
+                             "TC:0:(-1,2,1);UPCAST:1:8;UNROLL:0:2;SWAP:0:1;PACK:2:1"}) {
+      const auto lowered = lower(g.kernels.at(0).ast, std::get<Opts>(parse_opts(opts)), target);
+      ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered))
+          << std::get<OptRefusal>(lowered).reason;
+      const auto& kernel = std::get<LinearKernel>(lowered);
+      EXPECT_TRUE(std::ranges::find(kernel.list, Op::WMMA, &UOp::op) != kernel.list.end());
+      std::string error;
+      const std::string source = render_c(kernel, clang_dialect, "entry", error);
+      ASSERT_FALSE(source.empty()) << error;
+      EXPECT_EQ(render_c(kernel, opencl_dialect, "entry", error), "");
+      EXPECT_NE(error.find("no code for tensor core x86"), error.npos) << error;
+      const auto compiled = compile_c(source, "entry");
+      ASSERT_TRUE(std::holds_alternative<CompiledBlob>(compiled))
+          << std::get<CompileError>(compiled).reason << source;
+      const auto& blob = std::get<CompiledBlob>(compiled);
+      const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
+      ASSERT_TRUE(std::holds_alternative<CodeBlob>(mapped));
+      std::vector<InterpreterBuffer> want{make_buffer(out, 7 * 19), make_buffer(in, 7 * 21),
+                                          make_buffer(in, 21 * 19)};
+      std::vector<int32_t> got(7 * 19);
+      std::vector<uint16_t> words[2];
+      std::vector<int8_t> bytes[2];
+      std::mt19937 random(3);
+      for (size_t i : {0U, 1U})
+        for (size_t e = 0; e < want[i + 1].size(); e++) {
+          const int v = static_cast<int>(random() % 17) - 8;
+          if (is_float(in))
+            want[i + 1].floats[e] = v;
+          else
+            want[i + 1].ints[e] = v;
+          words[i].push_back(static_cast<uint16_t>(float_to_bits(DType::BF16, v)));
+          bytes[i].push_back(static_cast<int8_t>(v));
+        }
+      void* const pointers[] = {got.data(), is_float(in) ? (void*)words[0].data() : bytes[0].data(),
+                                is_float(in) ? (void*)words[1].data() : bytes[1].data()};
+      std::get<CodeBlob>(mapped).entry()(pointers, 0);
+      const auto failed = interpret(kernel.list, want, {1});
+      ASSERT_FALSE(failed.has_value()) << *failed;
+      for (size_t e = 0; e < got.size(); e++)
+        ASSERT_EQ(is_float(in) ? static_cast<double>(std::bit_cast<float>(got[e])) : got[e],
+                  is_float(in) ? want[0].floats[e] : static_cast<double>(want[0].ints[e]))
+            << opts << " element " << e << "\n"
+            << source;
     }
   }
 }

@@ -32,11 +32,11 @@ UOp operand(int64_t slot, DType t, int64_t elements) {
 UOp element(UOp memory, UOp at) { return make(Op::INDEX, memory.dtype(), {memory, at}); }
 
 // c[m, n] = sum of a[m, k] * b[k, n], factors widened to the type of the sum.
-UOp product_kernel(DType in, DType out, Sizes s) {
+UOp product_kernel(DType in, DType second, DType out, Sizes s) {
   const UOp m = range(s.m, 0, AxisType::WEAK), n = range(s.n, 1, AxisType::WEAK),
             k = range(s.k, 2, AxisType::REDUCE);
   const UOp a = element(operand(1, in, s.m * s.k), m * iconst(s.k) + k);
-  const UOp b = element(operand(2, in, s.k * s.n), k * iconst(s.n) + n);
+  const UOp b = element(operand(2, second, s.k * s.n), k * iconst(s.n) + n);
   const UOp steps[] = {k};
   const UOp sum = reduce(Op::ADD, cast(a, out) * cast(b, out), steps, 0);
   const UOp c = element(operand(0, out, s.m * s.n), m * iconst(s.n) + n);
@@ -45,6 +45,8 @@ UOp product_kernel(DType in, DType out, Sizes s) {
   return prepare(sink).ast;
 }
 
+UOp product_kernel(DType in, DType out, Sizes s) { return product_kernel(in, in, out, s); }
+
 double number(const InterpreterBuffer& b, size_t i) {
   return is_float(b.dtype) ? b.floats[i] : static_cast<double>(b.ints[i]);
 }
@@ -52,7 +54,8 @@ double number(const InterpreterBuffer& b, size_t i) {
 // Runs the kernel on small whole numbers, whose sums are exact; the first wrong element as text.
 std::string run_product(const TensorCore& core, const Target& target, Sizes s,
                         const std::string& opts_after, int use, int* products = nullptr) {
-  const UOp ast = product_kernel(core.in, core.out, s);
+  const DType factors = core.factor(1);  // of two that differ the second's
+  const UOp ast = product_kernel(factors, core.out, s);
   int64_t select = 0;
   for (const TensorCore* t : tensor_cores(target)) {
     if (t == &core) break;
@@ -70,16 +73,17 @@ std::string run_product(const TensorCore& core, const Target& target, Sizes s,
   std::vector<InterpreterBuffer> memory;
   memory.push_back(make_buffer(core.out, static_cast<size_t>(s.m * s.n)));
   for (int64_t n : {s.m * s.k, s.k * s.n}) {
-    memory.push_back(make_buffer(core.in, static_cast<size_t>(n)));
+    memory.push_back(make_buffer(factors, static_cast<size_t>(n)));
     for (size_t i = 0; i < static_cast<size_t>(n); i++) {
       const int v = static_cast<int>(random() % 3) - 1;
-      if (is_float(core.in))
+      if (is_float(factors))
         memory.back().floats[i] = v;
       else
         memory.back().ints[i] = v;
     }
   }
-  const auto error = interpret(kernel.list, memory, {1, kernel.grid.global, kernel.grid.local});
+  const auto error =
+      interpret(kernel.list, memory, {kernel.grid.threads, kernel.grid.global, kernel.grid.local});
   if (error) return *error;
   for (int64_t m = 0; m < s.m; m++)
     for (int64_t n = 0; n < s.n; n++) {
@@ -145,7 +149,8 @@ TEST_P(EveryTensorCore, GivesTheProduct) {
 
 std::vector<const TensorCore*> pointers() {
   std::vector<const TensorCore*> out;
-  for (const TensorCore& t : all_tensor_cores()) out.push_back(&t);
+  for (const TensorCore& t : all_tensor_cores())
+    if (!t.shape->by_lane()) out.push_back(&t);
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(All, EveryTensorCore, testing::ValuesIn(pointers()), [](const auto& p) {
@@ -162,6 +167,11 @@ TEST(TensorCores, TablesAreConsistent) {
     EXPECT_TRUE(names.insert(t.name()).second) << t.name();
     EXPECT_EQ(tensor_core(t.name()), &t);
     EXPECT_EQ(s.n * s.m, s.threads * s.elements[2]) << t.name();
+    if (s.by_lane()) {  // nothing but lanes
+      EXPECT_EQ(s.m, 1) << t.name();
+      for (int i : {0, 1}) EXPECT_EQ(s.elements[i], s.n * s.k) << t.name();
+      continue;
+    }
     EXPECT_EQ(s.bits_of(0).size() + s.bits_of(1).size(),
               static_cast<size_t>(s.lanes()) + s.element_bits(2).size());
     EXPECT_EQ(1 << s.bits_of(0).size(), s.n) << t.name();
@@ -181,6 +191,127 @@ TEST(TensorCores, TablesAreConsistent) {
   EXPECT_TRUE(tensor_cores(Target{}).empty());
 }
 
+// A processor that has them all, with vectors of so many bytes.
+Target processor(int vector_bytes) {
+  Target t;
+  t.vector_bytes = vector_bytes;
+  t.vector_registers = vector_bytes == 64 ? 32 : 16;
+  t.instructions = "sse2 avx2 avx512bw avx512vnni avx512bf16";
+  t.threads = 2;
+  return t;
+}
+
+// Lanes along columns, along the reduction, or none; tiles, tails of every axis, packed operands.
+TEST(ProductsByLane, GiveTheProductWithAnyOtherOpts) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  struct Case {
+    Sizes sizes;
+    const char* opts;
+  };
+  const Case cases[] = {
+      {{1, 1, 8}, ""},
+      {{3, 5, 16}, ""},
+      {{3, 5, 7}, ""},
+      {{8, 32, 16}, ";UPCAST:1:16;UPCAST:0:4"},
+      {{8, 32, 16}, ";UPCAST:1:16;UPCAST:0:4;UNROLL:0:2"},
+      {{8, 32, 4}, ";UPCAST:1:16"},
+      {{7, 19, 12}, ";UPCAST:1:16;UPCAST:0:3"},
+      {{7, 19, 13}, ";UPCAST:1:8;UPCAST:0:3;UNROLL:0:2"},
+      {{7, 19, 13}, ";UPCAST:1:12;UPCAST:0:3"},
+      {{9, 3, 30}, ";UPCAST:1:2;UNROLL:0:3"},
+      {{5, 3, 64}, ";UNROLL:0:16;UPCAST:0:2"},
+      {{5, 3, 61}, ";UNROLL:0:8"},
+      {{12, 40, 16}, ";UPCAST:1:16;UPCAST:0:4;SWAP:0:1;PACK:2:1"},
+      {{12, 40, 15}, ";UPCAST:1:16;UPCAST:0:4;SWAP:0:1;PACK:2:1"},
+      {{12, 40, 15}, ";UPCAST:1:16;UPCAST:0:3;UNROLL:0:2;PACK:1:1"},
+      {{12, 40, 16}, ";UPCAST:0:12;THREAD:0:2;TILE:0:4;PACK:1:1"},
+      {{40, 12, 16}, ";TILE:0:8;UPCAST:0:4;UPCAST:1:4;THREAD:0:2"},
+  };
+  int found[2] = {};
+  for (const TensorCore& core : all_tensor_cores()) {
+    if (!core.shape->by_lane()) continue;
+    const Target target = processor(core.shape->n * 4);
+    for (const Case& c : cases)
+      for (int use : {1, 2}) {
+        const std::string what = fmt::format("{}: m={} n={} k={} opts {} use {}", core.name(),
+                                             c.sizes.m, c.sizes.n, c.sizes.k, c.opts, use);
+        int products = 0;
+        std::string wrong = run_product(core, target, c.sizes, c.opts, use, &products);
+        if (wrong.starts_with("refused: ") && use == 2) continue;  // PACK may tell them apart
+        EXPECT_EQ(wrong, "") << what;
+        EXPECT_EQ(products > 0, use == 1) << what;
+        found[use - 1]++;
+      }
+  }
+  EXPECT_GT(found[0], 100);
+  EXPECT_GT(found[1], 100);
+}
+
+// What stands in a line of lanes: neighbours of a packed or contiguous operand are one load.
+TEST(ProductsByLane, ReadNeighboursTogether) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto loads = [](UOp ast, const char* opts) {
+    const auto lowered = lower(ast, std::get<Opts>(parse_opts(opts)), processor(64));
+    EXPECT_TRUE(std::holds_alternative<LinearKernel>(lowered)) << opts;
+    std::string out;
+    for (UOp u : std::get<LinearKernel>(lowered).list)
+      if (u.op() == Op::LOAD && u.dtype() != DType::F32)
+        out += fmt::format("{}{} ", memory_of(u.src(0)).op() == Op::BUFFER ? "packed " : "",
+                           u.shape().empty() ? 1 : u.shape()[0]);
+    return out;
+  };
+  const UOp ast = product_kernel(DType::BF16, DType::F32, {8, 64, 32});
+  EXPECT_EQ(loads(ast, "TC:0:(-1,0,1);UPCAST:1:16"), "2 16 16 ");
+  EXPECT_EQ(loads(ast, "TC:0:(-1,0,1);UPCAST:1:16;SWAP:0:1;PACK:2:1"), "16 16 2 packed 32 ");
+  EXPECT_EQ(loads(ast, "TC:0:(-1,0,1)"), "2 1 1 ");
+}
+
+// Of factors of one sign, the bytes of one are moved by 128 to what the instruction wants.
+TEST(ProductsByLane, ExtremeBytesOfAnySign) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const Sizes s{4, 17, 27};
+  for (const auto& [a, b] : {std::pair(DType::I8, DType::I8),
+                             {DType::U8, DType::U8},
+                             {DType::U8, DType::I8},
+                             {DType::I8, DType::U8}})
+    for (const char* opts : {"", ";UPCAST:1:16;UPCAST:0:2;UNROLL:0:2", ";UPCAST:1:16;SWAP:0:1;PACK:2:1"}) {
+      const UOp ast = product_kernel(a, b, DType::I32, s);
+      size_t left = 1;  // the slot of a, which prepare() may have given another
+      for (UOp u : toposort(ast))
+        if (u.op() == Op::PARAM && u.numel() == s.m * s.k)
+          left = static_cast<size_t>(u.param().slot);
+      if (left != 1 && std::string_view(opts).ends_with("PACK:2:1")) continue;
+      const auto lowered = lower(
+          ast, std::get<Opts>(parse_opts(fmt::format("TC:0:(-1,2,1){}", opts))), processor(64));
+      ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered))
+          << std::get<OptRefusal>(lowered).reason << opts;
+      const auto& list = std::get<LinearKernel>(lowered).list;
+      const auto product = std::ranges::find(list, Op::WMMA, &UOp::op);
+      ASSERT_TRUE(product != list.end());
+      EXPECT_EQ(product->text(), "x86 16x1x4 u8 i8 i32");
+      std::mt19937 random(7);
+      std::vector<InterpreterBuffer> memory(3);
+      memory[0] = make_buffer(DType::I32, 4 * 17);
+      InterpreterBuffer &x = memory[left], &y = memory[3 - left];
+      x = make_buffer(a, 4 * 27), y = make_buffer(b, 27 * 17);
+      for (InterpreterBuffer* m : {&x, &y})
+        for (int64_t& v : m->ints) v = random() % 2 ? dtype_min(m->dtype) : dtype_max(m->dtype);
+      const auto error = interpret(list, memory, {1, {}, {}});
+      ASSERT_FALSE(error.has_value()) << *error;
+      for (int64_t m = 0; m < s.m; m++)
+        for (int64_t n = 0; n < s.n; n++) {
+          int64_t want = 0;
+          for (int64_t k = 0; k < s.k; k++)
+            want +=
+                x.ints[static_cast<size_t>(m * s.k + k)] * y.ints[static_cast<size_t>(k * s.n + n)];
+          ASSERT_EQ(memory[0].ints[static_cast<size_t>(m * s.n + n)], want) << opts;
+        }
+    }
+}
+
 std::string refusal(UOp ast, const char* opts, const Target& target) {
   const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), target);
   if (const auto* r = std::get_if<OptRefusal>(&s)) return r->reason;
@@ -196,6 +327,12 @@ TEST(TensorCores, SayWhyNot) {
   const UOp tiny = product_kernel(DType::F16, DType::F32, {3, 32, 32});
   const UOp single = product_kernel(DType::F32, DType::F32, {32, 32, 32});
   const UOp twice = product_kernel(DType::F64, DType::F64, {32, 32, 32});
+  const UOp brain = product_kernel(DType::BF16, DType::F32, {32, 32, 32});
+  const UOp bytes = product_kernel(DType::I8, DType::I32, {32, 32, 32});
+  const UOp steps = product_kernel(DType::I8, DType::I32, {32, 32, 3});
+  const Target avx512 = processor(64);
+  Target avx2 = processor(32);
+  avx2.instructions = "sse2 avx2";
   Target off = sm80, tf32 = sm80;
   off.tensor_cores = TensorCoreUse::Off;
   tf32.allow_tf32 = true;
@@ -211,6 +348,15 @@ TEST(TensorCores, SayWhyNot) {
       {half, "TC:0:(3,0,2)", &sm80, "applied TC:0:(3,0,2)"},
       {half, "TC:0:(-1,0,1)", &cpu, "this target has no tensor cores"},
       {half, "TC:0:(-1,0,1)", &off, "tensor cores are switched off"},
+      {brain, "TC:0:(-1,0,1)", &avx512, "applied TC:0:(0,0,1)"},
+      {bytes, "TC:0:(-1,0,1)", &avx512, "applied TC:0:(1,0,1)"},
+      {bytes, "TC:0:(-1,0,1)", &avx2, "applied TC:0:(0,0,1)"},
+      {brain, "TC:1:(-1,0,1)", &avx512, "choice 1 does not exist, there are 1"},
+      {brain, "TC:0:(1,0,1)", &avx512, "no tensor core here multiplies f32 and f32 into f32"},
+      {single, "TC:0:(-1,2,1)", &avx512, "no tensor core here multiplies f32 and f32 into f32"},
+      {steps, "TC:0:(-1,1,1)", &avx512,
+       "x86 16x1x2 i16 i32 needs multiples of 2, 3 is none; level 2 pads"},
+      {steps, "TC:0:(-1,2,1)", &avx512, "applied TC:0:(1,2,1)"},
       {half, "UPCAST:0:2;TC:0:(-1,0,1)", &sm80, "TC comes before every other opt"},
       {half, "TC:0:(6,0,1)", &sm80,
        "tensor core 6 does not exist, there are 6; -1 is the first that fits"},

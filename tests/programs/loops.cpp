@@ -1,6 +1,7 @@
 #include "tests/programs/loops.h"
 
 #include <random>
+#include <span>
 
 #include "engine/ir/arena.h"
 
@@ -39,14 +40,17 @@ const Form forms[] = {
 constexpr DType types[] = {DType::F32,     DType::F32,  DType::F32, DType::F16,
                            DType::F16,     DType::BF16, DType::F64, DType::Fp8e4m3,
                            DType::Fp8e5m2, DType::I8,   DType::I32};
+// Of those, the sums of products, and the types that processors have instructions for.
+constexpr size_t product_forms = 9;
+constexpr DType product_types[] = {DType::BF16, DType::BF16, DType::I8,  DType::I8,
+                                   DType::U8,   DType::I16,  DType::F16, DType::Fp8e4m3};
 
-}  // namespace
-
-Program random_loops(uint64_t seed) {
+Program random_of(uint64_t seed, std::span<const Form> some_forms,
+                  std::span<const DType> some_types) {
   std::mt19937_64 random(seed);
   const auto one_of = [&](const auto& list) { return list[random() % std::size(list)]; };
   while (true) {
-    const Form& form = one_of(forms);
+    const Form& form = one_of(some_forms);
     const int64_t m = one_of(sizes), n = one_of(sizes), k = one_of(sizes);
     const auto dim = [&](char c) {
       return c == 'M' ? m : c == 'N' ? n : c == 'K' ? k : static_cast<int64_t>(c - '0');
@@ -54,7 +58,7 @@ Program random_loops(uint64_t seed) {
     int64_t work = 1;
     for (const char* c = form.work; *c; c++) work *= dim(*c);
     if (work > most_work) continue;
-    DType t = one_of(types);
+    DType t = one_of(some_types);
     const std::string text = form.text;
     // These have a result of their own type only for floats.
     const bool smooth =
@@ -74,7 +78,7 @@ Program random_loops(uint64_t seed) {
         if (is_float(t))
           v.reals[i] = static_cast<double>(whole) / 4;
         else
-          v.wholes[i] = whole;
+          v.wholes[i] = is_unsigned(t) ? whole + 6 : whole;
       }
       p.inputs.push_back({"x" + std::to_string(p.inputs.size()), std::move(v)});
     }
@@ -85,6 +89,13 @@ Program random_loops(uint64_t seed) {
     const Arena::Scope scope(arena);
     if (build(p).error.empty()) return p;  // a window may be larger than what it is of
   }
+}
+
+}  // namespace
+
+Program random_loops(uint64_t seed) { return random_of(seed, forms, types); }
+Program random_products(uint64_t seed) {
+  return random_of(seed, std::span(forms).first(product_forms), product_types);
 }
 
 Program random_pairs(uint64_t seed) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/ir/tensor_core.h"
+
 namespace beamline::fuzz {
 namespace {
 
@@ -25,6 +27,12 @@ Opts random_opts(UOp ast, const Target& target, std::mt19937_64& random) {
   if (target.has_local && random() % 4 != 0)
     for (int64_t choice = 2; choice >= 0; choice--)
       s.apply({OptKind::TC, choice, {-1, 2, 1 + below(2)}});
+  if (!target.has_local && !tensor_cores(target).empty() && random() % 8 != 0) {
+    // The first that fits, or another; shape alone less often.
+    const Ints arg{below(2) ? -1 : below(3), 2, below(4) ? 1 : 2};
+    for (int64_t choice = below(3); choice >= 0 && s.applied().empty(); choice--)
+      s.apply({OptKind::TC, choice, arg});
+  }
   const auto wanted = static_cast<size_t>(below(most_opts + 1));
   for (int tries = 0; tries < 40 && s.applied().size() < wanted; tries++) {
     Opt o{kinds[random() % kinds.size()], 0, {amounts[random() % std::size(amounts)]}};

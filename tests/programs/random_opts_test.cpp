@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "devices/cpu/clang_compiler.h"
+#include "devices/cpu/cpu_target.h"
 #include "engine/ir/arena.h"
+#include "engine/ir/tensor_core.h"
 #include "tests/programs/generator.h"
 #include "tests/programs/loops.h"
 #include "tests/programs/machine.h"
@@ -41,6 +43,21 @@ TEST(RandomOpts, AgreeThroughLlvm) {
   target.threads = 4;
   run(target, programs / 2);
 }
+
+// Products by lanes in vectors of each width, where this processor has the instructions.
+class ByLane : public testing::TestWithParam<int> {};
+
+TEST_P(ByLane, RandomOptsAgreeThroughLlvm) {
+  Target target = cpu_target(read_cpu_model(), read_topology());
+  if (target.vector_bytes < GetParam()) GTEST_SKIP() << "SKIPPED: no vectors of so many bytes";
+  target.vector_bytes = GetParam();
+  target.vector_registers = GetParam() == 64 ? 32 : 16;
+  target.threads = 4;
+  ASSERT_FALSE(tensor_cores(target).empty());
+  run(target, programs / 4, random_products);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ByLane, testing::Values(16, 32, 64));
 
 // Kernels of two stores each, of which all loops but one are in one of the stores only; every other
 // kernel has a variable.
