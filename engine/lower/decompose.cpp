@@ -88,6 +88,10 @@ constexpr RuleOf<void> table[] = {
     rule("lower-exp2",       node(Op::EXP2, x),            [](X a)       { return through_f32(a, decompose_exp2); }),
     rule("lower-log2",       node(Op::LOG2, x),            [](X a)       { return through_f32(a, [](UOp v) { return decompose_log2(v); }); }),
 };
+// Where the processor converts no f16.
+constexpr RuleOf<void> half[] = {
+    rule("lower-half",       node(ops::alu | Op::CAST | Op::REDUCE).tail().as("u"), [](Cap<"u"> u) { return lower_half(u); }),
+};
 constexpr RuleOf<void> sine[] = {
     rule("lower-sin",        node(Op::SIN, x),             [](X a)       { return through_f32(a, decompose_sin); }),
 };
@@ -107,9 +111,10 @@ constexpr RuleOf<void> cosine[] = {
 
 }  // namespace
 
-UOp decompose(UOp ast, bool doubles, Trace* trace) {
+UOp decompose(UOp ast, bool doubles, bool halves, Trace* trace) {
   static const Matcher<> functions{Rules<>(logarithm) + Rules<>(cosine)}, log{Rules<>(logarithm)};
   static const Matcher<> all{Rules<>(table) + Rules<>(sine)},
+      no_halves{Rules<>(table) + Rules<>(half) + Rules<>(sine)},
       rest{Rules<>(table) + Rules<>(own_sine)};
   RewriteOptions options;
   options.trace = trace;
@@ -119,7 +124,7 @@ UOp decompose(UOp ast, bool doubles, Trace* trace) {
     ast = graph_rewrite(ast, doubles ? functions : log, nullptr, options);
     options.bottom_up = false;
   }
-  return graph_rewrite(ast, doubles ? all : rest, nullptr, options);
+  return graph_rewrite(ast, !doubles ? rest : halves ? all : no_halves, nullptr, options);
 }
 
 }  // namespace beamline

@@ -79,6 +79,11 @@ DType index_dtype(UOp graph, const Target& target) {
 // Apple's GPUs do not compute in f64.
 bool has_doubles(const Target& target) { return target.name != "emulator:metal"; }
 
+// Of a processor that says what it has.
+bool has_halves(const Target& target) {
+  return target.instructions.empty() || target.instructions.find("f16c") != std::string::npos;
+}
+
 struct Pass {
   std::string_view name;
   void (*run)(State&);
@@ -98,7 +103,7 @@ constexpr Pass passes[] = {
     {"coalesce accesses",     [](State& s) { if (s.target.has_local) s.graph = coalesce_accesses(s.graph); }},
     {"lower index dtypes",    [](State& s) { s.graph = lower_index_dtypes(s.graph, index_dtype(s.graph, s.target)); }},
     {"magic division",        [](State& s) { if (s.target.magic_division) s.graph = magic_division(s.graph, s.trace); }},
-    {"decompositions",        [](State& s) { s.graph = decompose(s.graph, has_doubles(s.target), s.trace); }},
+    {"decompositions",        [](State& s) { s.graph = decompose(s.graph, has_doubles(s.target), has_halves(s.target), s.trace); }},
     {"number params",         [](State& s) { s.graph = number_params(s.graph); }},
     {"implicit barriers",     [](State& s) { if (s.target.has_local) s.graph = add_implicit_barriers(s.graph); }},
     {"linearize",             [](State& s) { s.list = linearize(s.graph); }},

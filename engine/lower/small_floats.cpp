@@ -44,8 +44,14 @@ UOp e4m3_to_f32(UOp x) {
   const UOp value = where(m < u32(8), tiny, where(m < u32(0x7f), normal, u32(0x7fc00000)));
   return float_of(value | shl(b & u32(0x80), 24));
 }
+UOp f16_to_f32(UOp x) {
+  const UOp b = to(bits(x, DType::U16), DType::U32), m = b & u32(0x7fff), high = shl(m, 13);
+  const UOp scaled = bits(float_of(high) * fconst(0x1p112, DType::F32), DType::U32);
+  const UOp value = where(m < u32(0x7c00), scaled, high | u32(0x7f800000));
+  return float_of(value | shl(b & u32(0x8000), 16));
+}
 // Rounds to nearest even; `bias` of the exponent, `largest` finite pattern, what lies beyond it.
-UOp f32_to_fp8(UOp x, DType t, int mantissa, int bias, int largest, int beyond, int nan) {
+UOp f32_to_small(UOp x, DType t, int mantissa, int bias, int largest, int beyond, int nan) {
   const UOp b = bits(x, DType::U32), a = b & u32(0x7fffffff);
   const int shift = 23 - mantissa;
   const UOp lsb = shr(a, shift) & u32(1);
@@ -59,7 +65,9 @@ UOp f32_to_fp8(UOp x, DType t, int mantissa, int bias, int largest, int beyond, 
   const UOp finite = where(is_tiny, tiny, normal);
   const UOp capped = where(u32(largest) < finite, u32(beyond), finite);
   const UOp value = where(u32(0x7f800000) < a, u32(nan), capped);
-  return bits(to(value | (shr(b, 24) & u32(0x80)), DType::U8), t);
+  const int width = dtype_bytes(t) * 8;
+  const UOp all = value | (shr(b, 32 - width) & u32(int64_t{1} << (width - 1)));
+  return bits(to(all, width == 8 ? DType::U8 : DType::U16), t);
 }
 
 UOp widen(UOp x) {
@@ -73,8 +81,8 @@ UOp widen(UOp x) {
 UOp narrow(UOp x, DType t) {  // of an f32
   switch (t) {
     case DType::BF16: return f32_to_bf16(x);
-    case DType::Fp8e5m2: return f32_to_fp8(x, t, 2, 15, 0x7b, 0x7c, 0x7e);
-    case DType::Fp8e4m3: return f32_to_fp8(x, t, 3, 7, 0x7e, 0x7f, 0x7f);
+    case DType::Fp8e5m2: return f32_to_small(x, t, 2, 15, 0x7b, 0x7c, 0x7e);
+    case DType::Fp8e4m3: return f32_to_small(x, t, 3, 7, 0x7e, 0x7f, 0x7f);
     default: return to(x, t);
   }
 }
@@ -98,17 +106,17 @@ bool is_storage_float(DType t) {
   return t == DType::BF16 || t == DType::Fp8e4m3 || t == DType::Fp8e5m2;
 }
 
-UOp lower_small_float(UOp u) {
-  if (u.op() == Op::CAST && u.src(0).is_const())
-    return is_float(u.dtype()) ? fconst(u.src(0).number(), u.dtype()) : UOp{};
-  if (u.op() == Op::CAST) return lower_cast(u.src(0), u.dtype());
-  if (u.op() == Op::REDUCE && is_storage_float(u.dtype()))  // of lanes
+namespace {
+
+// An operation on floats that are `stored` only, in f32.
+UOp in_f32(UOp u, bool (*stored)(DType)) {
+  if (u.op() == Op::REDUCE && stored(u.dtype()))  // of lanes
     return to(make(Op::REDUCE, DType::F32, {to(u.src(0), DType::F32)}, u.node()->val), u.dtype());
   if (!ops::alu.has(u.op()) || u.op() == Op::WHERE) return {};
   bool any = false;
   std::vector<UOp> src;
   for (UOp s : u.srcs()) {
-    any |= is_storage_float(s.dtype());
+    any |= stored(s.dtype());
     src.push_back(!is_float(s.dtype()) ? s
                   : s.is_const()       ? fconst(s.fval(), DType::F32)
                                        : to(s, DType::F32));
@@ -116,6 +124,25 @@ UOp lower_small_float(UOp u) {
   if (!any) return {};
   const UOp wide = make(u.op(), ops::comparison.has(u.op()) ? DType::Bool : DType::F32, src);
   return ops::comparison.has(u.op()) ? wide : to(wide, u.dtype());
+}
+
+}  // namespace
+
+UOp lower_small_float(UOp u) {
+  if (u.op() == Op::CAST && u.src(0).is_const())
+    return is_float(u.dtype()) ? fconst(u.src(0).number(), u.dtype()) : UOp{};
+  return u.op() == Op::CAST ? lower_cast(u.src(0), u.dtype()) : in_f32(u, is_storage_float);
+}
+
+UOp lower_half(UOp u) {
+  if (u.op() != Op::CAST) return in_f32(u, [](DType t) { return t == DType::F16; });
+  const UOp x = u.src(0);
+  if (x.is_const()) return {};
+  if (x.dtype() == DType::F16)
+    return u.dtype() == DType::F32 ? f16_to_f32(x) : to(to(x, DType::F32), u.dtype());
+  if (u.dtype() != DType::F16) return {};
+  return x.dtype() == DType::F32 ? f32_to_small(x, DType::F16, 10, 15, 0x7bff, 0x7c00, 0x7e00)
+                                 : to(to(x, DType::F32), DType::F16);
 }
 
 }  // namespace beamline

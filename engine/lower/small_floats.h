@@ -10,5 +10,8 @@ bool is_storage_float(DType t);
 /// CAST to f16 or a storage float of what f32 does not hold, through an f32 that remembers what it
 /// lost. Null where nothing is to be done.
 UOp lower_small_float(UOp u);
+/// The same for f16, where a processor cannot convert it: the CASTs between it and f32, and
+/// operations on it, which then are casts and an operation in f32.
+UOp lower_half(UOp u);
 
 }  // namespace beamline

@@ -60,7 +60,6 @@ std::string LlvmBody::one_group(UOp u, DType t, const std::string& group) {
   std::string all;
   for (size_t i = 0; i < u.nsrc(); i++) {
     std::string part = value(u.src(i), 0);
-    if (is_float(t)) part = line("bitcast {} {} to i{}", scalar_type(t), part, bits);
     part = line("zext i{} {} to {}", bits, part, group);
     if (i > 0) part = line("shl {} {}, {}", group, part, bits * static_cast<int64_t>(i));
     all = i > 0 ? line("or {} {}, {}", group, all, part) : part;
@@ -99,16 +98,19 @@ std::string LlvmBody::product_by_lane(UOp u) {
   sum = resized(sum, out, lanes, n);
   const std::string a = factor(u.src(0), core.factor(0), shape, lanes, n),
                     b = factor(u.src(1), core.factor(1), shape, lanes, n);
-  // The instructions for bytes are declared for whole lanes of theirs.
-  const bool whole = core.in == DType::U8;
-  const auto as_declared = [&](const std::string& v, DType t) {
-    const std::string from = type(scalar_type(t), n * shape.k);
-    return whole ? line("bitcast {} {} to {}", from, v, type(out, n)) : v;
+  // As the instructions are declared: for bytes, of whole lanes.
+  const auto declared_type = [&](int operand) {
+    if (core.in == DType::U8) return type(out, n);
+    return type(core.in == DType::BF16 ? "bfloat" : scalar_type(core.factor(operand)), n * shape.k);
   };
-  const std::string ta = whole ? type(out, n) : type(scalar_type(core.factor(0)), n * shape.k),
-                    tb = whole ? type(out, n) : type(scalar_type(core.factor(1)), n * shape.k),
-                    to = type(out, n), x = as_declared(a, core.factor(0)),
-                    y = as_declared(b, core.factor(1));
+  const auto as_declared = [&](const std::string& v, int operand) {
+    const std::string from = type(scalar_type(core.factor(operand)), n * shape.k);
+    return from == declared_type(operand)
+               ? v
+               : line("bitcast {} {} to {}", from, v, declared_type(operand));
+  };
+  const std::string ta = declared_type(0), tb = declared_type(1), to = type(out, n),
+                    x = as_declared(a, 0), y = as_declared(b, 1);
   const Multiply i = instruction_of(core);
   if (i.adds) {
     declare(to, i.name, fmt::format("{}, {}, {}", to, ta, tb));

@@ -43,13 +43,13 @@ std::string_view scalar_type(DType t) {
     case DType::Fp8e4m3:
     case DType::Fp8e5m2: return "i8";  // storage only
     case DType::I16:
-    case DType::U16: return "i16";
+    case DType::U16:
+    case DType::BF16: return "i16";  // storage only: LLVM would widen what it selects between
     case DType::I32:
     case DType::U32: return "i32";
     case DType::I64:
     case DType::U64: return "i64";
     case DType::F16: return "half";
-    case DType::BF16: return "bfloat";
     case DType::F32: return "float";
     case DType::F64: return "double";
     default: throw Unsupported{fmt::format("dtype {} has no LLVM type here", dtype_name(t))};
@@ -65,10 +65,8 @@ std::string literal(UOp c) {
   const double v = c.fval();
   if (t == DType::F32 || t == DType::F64)
     return fmt::format("0x{:016X}", std::bit_cast<uint64_t>(v));
-  if (t == DType::BF16)
-    return fmt::format("0xR{:04X}", std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16);
   if (t == DType::F16) return fmt::format("0xH{:04X}", float_to_bits(t, v));
-  if (dtype_bytes(t) == 1) return fmt::format("{}", float_to_bits(t, v));
+  if (dtype_bytes(t) == 1 || t == DType::BF16) return fmt::format("{}", float_to_bits(t, v));
   throw Unsupported{fmt::format("constants of {}", dtype_name(t))};
 }
 
@@ -80,7 +78,7 @@ std::string type(UOp u) { return type(scalar_type(u.dtype()), width(u)); }
 
 std::string suffix(DType t, int64_t w) {
   const std::string s = is_float(t)
-                            ? (t == DType::BF16 ? "bf16" : fmt::format("f{}", dtype_bytes(t) * 8))
+                            ? fmt::format("{}{}", t == DType::BF16 ? 'i' : 'f', dtype_bytes(t) * 8)
                         : t == DType::Bool ? "i1"
                                            : fmt::format("i{}", dtype_bytes(t) * 8);
   return w ? fmt::format("v{}{}", w, s) : s;

@@ -154,7 +154,7 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
 TEST(ProductsByLane, AgreeAsPlainC) {
   if (clang_toolchain().empty()) GTEST_SKIP() << "there is no clang";
   Target target;
-  target.instructions = "sse2 avx2 avx512vnni avx512bf16";
+  target.instructions = "sse2 fma f16c avx2 avx512vnni avx512bf16";
   for (DType in : {DType::BF16, DType::I8}) {
     Arena arena;
     const Arena::Scope scope(arena);

@@ -196,7 +196,7 @@ Target processor(int vector_bytes) {
   Target t;
   t.vector_bytes = vector_bytes;
   t.vector_registers = vector_bytes == 64 ? 32 : 16;
-  t.instructions = "sse2 avx2 avx512bw avx512vnni avx512bf16";
+  t.instructions = "sse2 fma f16c avx2 avx512bw avx512vnni avx512bf16";
   t.threads = 2;
   return t;
 }
@@ -332,7 +332,7 @@ TEST(TensorCores, SayWhyNot) {
   const UOp steps = product_kernel(DType::I8, DType::I32, {32, 32, 3});
   const Target avx512 = processor(64);
   Target avx2 = processor(32);
-  avx2.instructions = "sse2 avx2";
+  avx2.instructions = "sse2 fma f16c avx2";
   Target off = sm80, tf32 = sm80;
   off.tensor_cores = TensorCoreUse::Off;
   tf32.allow_tf32 = true;

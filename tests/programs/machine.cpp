@@ -141,7 +141,8 @@ void interpret_kernel(const KernelAst& k, const LinearKernel& linear, Memory& m)
 void run_compiled(const RenderedKernel& source, const Target& target,
                   std::vector<void*>& pointers) {
   const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
-                                               : compile_ir(source.source, source.entry);
+                                               : compile_ir(source.source, source.entry,
+                                                            {target.cpu, target.features, false});
   if (const auto* e = std::get_if<CompileError>(&compiled))
     throw Failure{"compiler: " + e->reason + "\n" + source.source};
   const auto& blob = std::get<CompiledBlob>(compiled);

@@ -8,6 +8,7 @@
 
 #include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/cpu_target.h"
+#include "devices/cpu/llvm_compiler.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/tensor_core.h"
 #include "tests/programs/generator.h"
@@ -58,6 +59,26 @@ TEST_P(ByLane, RandomOptsAgreeThroughLlvm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ByLane, testing::Values(16, 32, 64));
+
+// Machine code for older processors: vectors of 32 bytes, and of 16 without masks, fused products
+// or conversions of f16.
+class Older : public testing::TestWithParam<const char*> {};
+
+TEST_P(Older, RandomOptsAgreeThroughLlvm) {
+  CpuModel model, here = read_cpu_model();
+  model.isa = processor_features(GetParam());
+  for (const std::string& f : model.isa)
+    if (!here.has(f)) GTEST_SKIP() << "SKIPPED: this processor has no " << f;
+  Target target = cpu_target(model, CpuTopology{}, 1);
+  target.cpu = GetParam();
+  target.threads = 4;
+  run(target, programs / 8);
+  run(target, programs / 8, random_products);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Older, testing::Values("haswell", "x86-64"), [](const auto& p) {
+  return std::string_view(p.param) == "haswell" ? "haswell" : "x86_64";
+});
 
 // Kernels of two stores each, of which all loops but one are in one of the stores only; every other
 // kernel has a variable.
