@@ -46,16 +46,39 @@ int64_t lanes_for(int64_t size, int64_t lanes) {
                        : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
+int64_t dividing(int64_t size, int64_t most, int64_t lanes) {
+  if (most > 0 && size % most == 0) return most;
+  for (int64_t k = most / lanes * lanes; k >= lanes; k -= lanes)
+    if (size % k == 0) return k;
+  int64_t k = std::max<int64_t>(1, std::min(most, size));
+  while (size % k != 0) k--;
+  return k;
+}
+
+bool fuses(const Target& target) {
+  return target.instructions.empty() || target.instructions.find("fma") != std::string::npos;
+}
+
 Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
                const HeuristicLimits& limits) {
+  const auto fits = [&](int64_t size, int64_t amount) {
+    return target.masked_tails || size % amount == 0;
+  };
   Tile best{lanes_for(columns, lanes), 1};
+  if (!fits(columns, best.width)) best.width = dividing(columns, best.width, lanes);
+  const int spare = fuses(target) ? 1 : 2;  // what a row shares, and a product
   double best_time = INFINITY;
   for (int64_t v = 1; v <= limits.tile_vectors; v++) {
     const int64_t width = std::min(lanes_for(columns, lanes), v * lanes);
     const int64_t vectors = blocks(width, lanes);
+    if (!fits(columns, width)) {
+      if (width >= columns) break;
+      continue;
+    }
     const int64_t most = std::min<int64_t>(width < lanes ? limits.narrow_rows : limits.tile_rows,
-                                           (target.vector_registers - vectors - 1) / vectors);
+                                           (target.vector_registers - vectors - spare) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
+      if (!fits(rows, r)) continue;
       const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
       const double masks = masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
       const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +

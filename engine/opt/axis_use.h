@@ -27,6 +27,14 @@ int64_t balanced(int64_t size, int64_t most);
 /// Enough lanes for a whole axis: whole vectors, or the power of two that holds it.
 int64_t lanes_for(int64_t size, int64_t lanes);
 
+/// The greatest amount up to `most` that a target without masks can split an axis of that size by:
+/// whole vectors, else what divides; 1 if nothing does.
+int64_t dividing(int64_t size, int64_t most, int64_t lanes);
+
+/// The target adds a product in the instruction that multiplies; one that says nothing of itself is
+/// taken to.
+bool fuses(const Target& target);
+
 struct Tile {
   int64_t width = 1, rows = 1;
 };

@@ -99,6 +99,8 @@ class Heuristic {
   bool apply(OptKind kind, UOp range, int64_t amount) {
     const std::vector<UOp> list = schedule_.axes_for(kind);
     const auto at = std::ranges::find(list, range);
+    if (!target_.masked_tails && kind != OptKind::TILE)
+      amount = dividing(KernelSchedule::size(range), amount, lanes_);
     return amount > 1 && at != list.end() && !schedule_.apply({kind, at - list.begin(), {amount}});
   }
   // The largest output axis, other than `lane`, along which some load is used again; with lanes,
@@ -179,6 +181,7 @@ class Heuristic {
 
   // Several steps an iteration, if possible along the axis that a load is contiguous on.
   void several_steps() {
+    if (!fuses(target_)) return;  // the products of all steps would wait in registers
     const AxisUse* steps = nullptr;
     for (const AxisUse& r : reduces_)
       if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
@@ -319,8 +322,13 @@ class Heuristic {
         if (&a != rows && a.constant_loads > 0) columns = &a;
       const int64_t vectors = columns ? 1 : rows ? 2 : limits_.reduce_vectors;
       if (!apply(OptKind::UNROLL, r.range, std::min(r.size, lanes_ * vectors))) continue;
+      // Sums, an operand of each row and one of a column at a time.
+      const int64_t most = limits_.dot_rows, fewer = (target_.vector_registers - 1) / (most + 1);
       for (const AxisUse* a : {rows, columns})
-        if (a) apply(OptKind::UPCAST, a->range, balanced(a->size, limits_.dot_rows));
+        if (a)
+          apply(OptKind::UPCAST, a->range,
+                balanced(a->size,
+                         columns && a->unit_store ? std::clamp<int64_t>(fewer, 1, most) : most));
       return;
     }
   }
