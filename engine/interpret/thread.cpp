@@ -132,6 +132,7 @@ UOp InterpreterThread::run() {
       case Op::SHRINK:
       case Op::AFTER:
       case Op::GROUP:
+      case Op::NOOP:
       case Op::SINK: break;
       default: evaluate(u);
     }

@@ -24,9 +24,22 @@ UOp added_to_product(UOp product, UOp sum, const std::vector<UOp>& unrolled) {
   return rebuild(product, src);
 }
 
+// For every store into memory whose place is known where the reduction starts: for all of its
+// values that are written out together.
+std::vector<UOp> hints(const std::vector<UOp>& order, UOp reduction) {
+  std::vector<UOp> out;
+  for (UOp u : order) {
+    if (u.op() != Op::STORE || memory_of(u.src(0)).op() != Op::PARAM) continue;
+    const bool known = std::ranges::all_of(
+        u.src(0).ranges(), [&](const Node* r) { return reduction.has_range(UOp(r)); });
+    if (known) out.push_back(make(Op::NOOP, DType::Void, {u.src(0)}));
+  }
+  return out;
+}
+
 }  // namespace
 
-UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch) {
   const auto is_lane = [&](UOp r) { return std::ranges::find(lanes, r) != lanes.end(); };
   NodeMap<UOp> done;
   const std::vector<UOp> order = toposort(ast);
@@ -75,6 +88,9 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
     for (const Node* n : u.ranges()) (expanded(UOp(n)) ? open : outer).push_back(UOp(n));
     if (reduced_lanes) open.push_back(reduced_lanes);
     std::ranges::sort(open, {}, [&](UOp r) { return std::pair(is_lane(r), r.range_id()); });
+    std::vector<UOp> before = outer;
+    if (prefetch)
+      for (UOp hint : hints(order, u)) before.push_back(hint);
     int64_t size = 1;
     UOp at = iconst(0);
     for (size_t i = open.size(); i-- > 0;) {
@@ -92,7 +108,7 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes) {
     };
     const UOp init =
         make(Op::STORE, DType::Void,
-             {make(Op::INDEX, acc.dtype(), {after(outer), at}), reduce_identity(op, u.dtype())});
+             {make(Op::INDEX, acc.dtype(), {after(before), at}), reduce_identity(op, u.dtype())});
     std::vector<UOp> deps{init};
     deps.insert(deps.end(), loops.begin(), loops.end());
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});

@@ -1,5 +1,5 @@
 // Every node gets one piece for each value of the expanded axes it depends on. Stores are written
-// out over all their values at once, so that what waits for them waits for all of them.
+// out over all their values at once, and so are hints; what waits for them waits for all of them.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,7 +60,7 @@ class Expander {
         keep(u, {{a->second}, axes_[a->second].values});
         continue;
       }
-      if (u.op() == Op::STORE)
+      if (u.op() == Op::STORE || u.op() == Op::NOOP)
         store(u);
       else if (u.op() == Op::WMMA && tensor_core(u.text())->shape->by_lane())
         products_by_lane(u);
@@ -196,7 +196,7 @@ class Expander {
     for (size_t c = 0; c < n && total_ + c <= max_pieces_; c++) {
       src.clear();
       for (UOp s : operands) src.push_back(piece(s, axes, c));
-      stores.push_back(make(Op::STORE, DType::Void, src));
+      stores.push_back(make(u.op(), DType::Void, src));
     }
     total_ += stores.size();
     keep(u, {{}, {stores.size() == 1 ? stores[0] : make(Op::GROUP, DType::Void, stores)}});

@@ -29,6 +29,10 @@ struct State {
   std::string refusal{};
 };
 
+bool has(const Opts& opts, OptKind kind) {
+  return std::ranges::find(opts, kind, &Opt::kind) != opts.end();
+}
+
 int64_t lanes_of(UOp graph, const Target& t) {
   int64_t n = t.vector_bytes;
   for (UOp u : toposort(graph))
@@ -56,8 +60,8 @@ void expand_all(State& s) {
     s.graph = *g;
     return;
   }
-  s.refused_opt = s.opts.size();
-  s.refusal = "the opts write out too many values";
+  s.refused_opt = s.opts.empty() ? 0 : s.opts.size() - 1;
+  s.refusal = "all opts together write out too many values";
 }
 
 // GPUs count in 32 bits where that is enough for every step of the index math; processors in those
@@ -95,7 +99,7 @@ constexpr Pass passes[] = {
     {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings); }},
     {"group reduces",         [](State& s) { if (s.target.has_local) s.graph = reduce_across_groups(s.graph); }},
     {"choose lanes",          [](State& s) { s.lanes = choose_lanes(s.graph); s.vector_lanes = lanes_of(s.graph, s.target); }},
-    {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes); }},
+    {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes, has(s.applied, OptKind::PREFETCH)); }},
     {"add grid",              [](State& s) { s.graph = add_grid(s.graph, s.grid); }},
     {"expand",                expand_all},
     {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},

@@ -32,8 +32,9 @@ std::vector<UOp> choose_lanes(UOp ast);
 
 /// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,
 /// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
-/// after the loop.
-UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes);
+/// after the loop. With `prefetch` a NOOP of each place that is known there and stored to later
+/// stands before the initialisation: the hint to fetch it for writing, maybe beyond the buffer.
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch = false);
 
 /// 10, 11: a REDUCE over ranges of the group becomes one over what its threads left in shared
 /// memory, after a barrier. After add_loads.

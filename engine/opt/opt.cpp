@@ -9,8 +9,8 @@ namespace beamline {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(OptKind::Count)> names = {
-    "TC",       "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP", "GROUPTOP",
-    "NOLOCALS", "PADTO",  "SWAP",   "TILE",  "PACK",   "STREAM"};
+    "TC",       "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP",  "GROUPTOP",
+    "NOLOCALS", "PADTO",  "SWAP",   "TILE",  "PACK",   "STREAM", "PREFETCH"};
 
 bool read_int(std::string_view s, int64_t& out) {
   const auto [p, ec] = std::from_chars(s.data(), s.data() + s.size(), out);
@@ -19,7 +19,9 @@ bool read_int(std::string_view s, int64_t& out) {
 
 }  // namespace
 
-bool has_axis(OptKind k) { return k != OptKind::NOLOCALS && k != OptKind::STREAM; }
+bool has_axis(OptKind k) {
+  return k != OptKind::NOLOCALS && k != OptKind::STREAM && k != OptKind::PREFETCH;
+}
 std::string_view opt_kind_name(OptKind k) { return names[static_cast<size_t>(k)]; }
 std::optional<OptKind> opt_kind_from_name(std::string_view name) {
   for (size_t i = 0; i < names.size(); i++)

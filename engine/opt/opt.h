@@ -4,10 +4,13 @@
 //   UPCAST  an output axis in steps of k, written out: lanes of a vector, or rows held in registers
 //   UNROLL  a reduce axis in steps of k, written out: several partial sums, or steps an iteration
 //   THREAD  an output axis in k parts, one a thread
-//   TILE    an output loop in blocks of k, the loop over the block innermost: it stays in a cache
+//   TILE    an output loop in blocks of k, the loop over the block innermost: it stays in a cache;
+//           or a reduction in blocks of k: the loop over the blocks becomes the outermost output
+//           loop, and what is summed up so far lies in the result
 //   SWAP    two loops change places
 //   PACK    an operand's tile copied into a buffer of the thread's own
 //   STREAM  whole vectors are stored past the caches; the results are not read again soon
+//   PREFETCH  the results of a register tile are fetched for writing before its reduction starts
 //   TC, LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing.
@@ -36,9 +39,11 @@ enum class OptKind : uint8_t {
   TILE,
   PACK,
   STREAM,
+  PREFETCH,
   Count
 };
-/// STREAM and NOLOCALS say something about the kernel, not about an axis: the name is all.
+/// STREAM, PREFETCH and NOLOCALS say something about the kernel, not about an axis: the name is
+/// all.
 bool has_axis(OptKind k);
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);

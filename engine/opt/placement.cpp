@@ -1,4 +1,4 @@
-// Opts that move loops or data and split nothing: SWAP, PACK, STREAM.
+// Opts that move loops or data and split nothing: SWAP, PACK, STREAM, PREFETCH.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -33,6 +33,10 @@ std::optional<std::string> KernelSchedule::swap_loops(const Opt& opt) {
   for (UOp u : order)
     if ((u.op() == Op::END || u.op() == Op::REDUCE) && ends(u, a) != ends(u, b))
       return fmt::format("axes {} and {} do not end together", i, j);
+  if (only_asked_) {
+    applied_.push_back(opt);
+    return std::nullopt;
+  }
   const UOp moved_a = range(a.src(0), b.range_id(), t), moved_b = range(b.src(0), a.range_id(), t);
   Substitution done;
   for (UOp u : order) {
@@ -128,6 +132,18 @@ std::optional<std::string> KernelSchedule::stream(const Opt& opt) {
   if (target_.has_local)
     return fmt::format("STREAM is for stores past a processor's caches; {} has none", target_.name);
   if (std::ranges::find(applied_, opt) != applied_.end()) return "STREAM was applied already";
+  if (in_blocks_) return "a reduction in blocks reads its result again: no STREAM";
+  applied_.push_back(opt);
+  return std::nullopt;
+}
+
+// Changes no loop either: lowering reads it off the applied opts.
+std::optional<std::string> KernelSchedule::prefetch(const Opt& opt) {
+  if (target_.has_local)
+    return fmt::format("PREFETCH is for a processor's caches; {} has none", target_.name);
+  if (std::ranges::find(applied_, opt) != applied_.end()) return "PREFETCH was applied already";
+  if (std::ranges::none_of(toposort(ast_), [](UOp u) { return u.op() == Op::REDUCE; }))
+    return "PREFETCH is for results of a reduction; here is none";
   applied_.push_back(opt);
   return std::nullopt;
 }

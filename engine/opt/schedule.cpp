@@ -103,7 +103,13 @@ void KernelSchedule::replace(const Split& split, UOp* follow) {
   const UOp clamped = divides ? value : where(inside, value, iconst(n - 1));
 
   // Reads that move by one or two elements a step can become lanes and keep a mask; others read a
-  // clamped place, whose value is never used. What is written is always gated.
+  // clamped place, whose value is never used. What is written is always gated, also where it is
+  // read: another thread may be writing the clamped place.
+  const auto written = [&](UOp memory) {
+    return std::ranges::any_of(toposort(ast_), [&](UOp s) {
+      return s.op() == Op::STORE && memory_of(s.src(0)) == memory;
+    });
+  };
   Substitution done;
   for (UOp u : toposort(ast_)) {
     if (u == r) {
@@ -132,8 +138,7 @@ void KernelSchedule::replace(const Split& split, UOp* follow) {
     if (!divides && u.op() == Op::INDEX && u.src(1).has_range(r)) {
       UOp valid;
       const UOp flat = split_gate(u.src(1), valid);
-      const bool stored = std::ranges::any_of(
-          toposort(ast_), [&](UOp s) { return s.op() == Op::STORE && s.src(0) == u; });
+      const bool stored = written(memory_of(u));
       UOp index = substitute(flat, {{r, value}});
       UOp gate = valid ? substitute(valid, {{r, value}}) : UOp{};
       const auto stride = stride_along(flat, r);
@@ -176,9 +181,76 @@ std::optional<std::string> KernelSchedule::check_registers(UOp r, int64_t amount
   return std::nullopt;
 }
 
+std::optional<std::string> KernelSchedule::check_split(const Opt& opt, UOp r, int64_t k) const {
+  const int64_t n = size(r);
+  const AxisType t = r.axis_type();
+  const auto wrong_axis = [&](std::string_view takes) {
+    return fmt::format("axis {} is {}; {} takes {}", opt.axis, axis_type_name(t),
+                       opt_kind_name(opt.kind), takes);
+  };
+  if (k < 2) return "an amount of 1 changes nothing";
+  // Lanes may reach beyond a short axis, to a whole number of vectors.
+  const int64_t vector = target_.masked_tails ? target_.lanes(DType::F32) : 1;
+  const int64_t most = opt.kind == OptKind::UPCAST ? (n + vector - 1) / vector * vector : n;
+  if (k > most) return fmt::format("amount {} exceeds the axis of {}", k, n);
+  if (!target_.masked_tails && n % k != 0) return fmt::format("{} does not divide {}", k, n);
+  if (over_blocks(r))
+    return fmt::format("axis {} is the loop over the blocks of the reduction; they follow in turn",
+                       opt.axis);
+  switch (opt.kind) {
+    case OptKind::LOCAL:
+    case OptKind::GROUP:
+    case OptKind::GROUPTOP: return check_local(opt, r, k);
+    case OptKind::UPCAST:
+      if (auto why = check_shared_bytes(k, 1)) return why;
+      if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL &&
+          t != AxisType::LOOP)
+        return wrong_axis("an output axis");
+      return check_registers(r, k);
+    case OptKind::TILE:
+      if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::REDUCE)
+        return wrong_axis("an output or a reduce loop");
+      if (k == n) return fmt::format("a tile of all {} is the loop itself", n);
+      return t == AxisType::REDUCE ? check_blocks() : std::nullopt;
+    case OptKind::UNROLL:
+      if (k > max_unroll) return fmt::format("UNROLL is limited to {}", max_unroll);
+      return std::nullopt;
+    case OptKind::THREAD:
+      if (t != AxisType::WEAK) return wrong_axis("an output loop");
+      if (k > target_.threads || k > max_thread_amount)
+        return fmt::format("{} threads exceed the {} allowed", k, target_.threads);
+      for (UOp a : axes())
+        if (a.axis_type() == AxisType::THREAD) return "the kernel is split over threads already";
+      for (UOp u : toposort(ast_))
+        if (u.op() == Op::STORE && !u.src(0).has_range(r))
+          return "a store does not depend on the axis";
+      return std::nullopt;
+    default: CHECK(false && "unhandled opt"); return std::nullopt;
+  }
+}
+
+void KernelSchedule::split(OptKind kind, UOp r, int64_t k) {
+  switch (kind) {
+    case OptKind::LOCAL: shift_to(r, k, AxisType::LOCAL, false); return;
+    case OptKind::GROUP: shift_to(r, k, AxisType::GROUP_REDUCE, false); return;
+    case OptKind::GROUPTOP: shift_to(r, k, AxisType::GROUP_REDUCE, true); return;
+    case OptKind::UPCAST: shift_to(r, k, AxisType::UPCAST, false); return;
+    case OptKind::UNROLL: shift_to(r, k, AxisType::UNROLL, false); return;
+    case OptKind::THREAD: shift_to(r, k, AxisType::THREAD, true); return;
+    case OptKind::TILE:
+      if (r.axis_type() == AxisType::REDUCE)
+        reduce_in_blocks(r, k);
+      else
+        shift_to(r, k, r.axis_type(), false);
+      return;
+    default: CHECK(false && "unhandled opt");
+  }
+}
+
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::PACK) return pack(opt);
   if (opt.kind == OptKind::STREAM) return stream(opt);
+  if (opt.kind == OptKind::PREFETCH) return prefetch(opt);
   if (!packings_.empty()) return "what splits or moves loops comes before PACK";
   if (opt.kind == OptKind::TC) return use_tensor_core(opt);
   if (needs_local(opt.kind) && !target_.has_local)
@@ -193,59 +265,19 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
     return fmt::format("axis {} does not exist, {} has {} axes here", opt.axis,
                        opt_kind_name(opt.kind), list.size());
   const UOp r = list[static_cast<size_t>(opt.axis)];
-  const int64_t n = size(r), k = opt.amount() == 0 ? n : opt.amount();
-  const AxisType t = r.axis_type();
   if (opt.kind == OptKind::PADTO) return pad_to(opt, r);
-  if (k < 2) return "an amount of 1 changes nothing";
-  // Lanes may reach beyond a short axis, to a whole number of vectors.
-  const int64_t vector = target_.masked_tails ? target_.lanes(DType::F32) : 1;
-  const int64_t most = opt.kind == OptKind::UPCAST ? (n + vector - 1) / vector * vector : n;
-  if (k > most) return fmt::format("amount {} exceeds the axis of {}", k, n);
-  if (!target_.masked_tails && n % k != 0) return fmt::format("{} does not divide {}", k, n);
-  switch (opt.kind) {
-    case OptKind::LOCAL:
-    case OptKind::GROUP:
-    case OptKind::GROUPTOP:
-      if (auto why = check_local(opt, r, k)) return why;
-      shift_to(r, k, opt.kind == OptKind::LOCAL ? AxisType::LOCAL : AxisType::GROUP_REDUCE,
-               opt.kind == OptKind::GROUPTOP);
-      break;
-    case OptKind::UPCAST:
-      if (auto why = check_shared_bytes(k, 1)) return why;
-      if (t != AxisType::WEAK && t != AxisType::GLOBAL && t != AxisType::LOCAL &&
-          t != AxisType::LOOP)
-        return fmt::format("axis {} is {}; UPCAST takes an output axis", opt.axis,
-                           axis_type_name(t));
-      if (auto why = check_registers(r, k)) return why;
-      shift_to(r, k, AxisType::UPCAST, false);
-      break;
-    case OptKind::TILE:
-      if (t != AxisType::WEAK && t != AxisType::GLOBAL)
-        return fmt::format("axis {} is {}; TILE takes an output loop", opt.axis, axis_type_name(t));
-      if (k == n) return fmt::format("a tile of all {} is the loop itself", n);
-      shift_to(r, k, t, false);
-      break;
-    case OptKind::UNROLL:
-      if (k > max_unroll) return fmt::format("UNROLL is limited to {}", max_unroll);
-      shift_to(r, k, AxisType::UNROLL, false);
-      break;
-    case OptKind::THREAD:
-      if (t != AxisType::WEAK)
-        return fmt::format("axis {} is {}; THREAD takes an output loop", opt.axis,
-                           axis_type_name(t));
-      if (k > target_.threads || k > max_thread_amount)
-        return fmt::format("{} threads exceed the {} allowed", k, target_.threads);
-      for (UOp a : axes())
-        if (a.axis_type() == AxisType::THREAD) return "the kernel is split over threads already";
-      for (UOp u : toposort(ast_))
-        if (u.op() == Op::STORE && !u.src(0).has_range(r))
-          return "a store does not depend on the axis";
-      shift_to(r, k, AxisType::THREAD, true);
-      break;
-    default: CHECK(false && "unhandled opt"); break;
-  }
+  const int64_t k = opt.amount() == 0 ? size(r) : opt.amount();
+  if (auto why = check_split(opt, r, k)) return why;
+  if (!only_asked_) split(opt.kind, r, k);
   applied_.push_back({opt.kind, opt.axis, {k}});
   return std::nullopt;
+}
+
+std::optional<Opt> KernelSchedule::legal(const Opt& opt) const {
+  KernelSchedule trial = *this;
+  trial.only_asked_ = true;
+  if (trial.apply(opt)) return std::nullopt;
+  return trial.applied_.back();
 }
 
 std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,

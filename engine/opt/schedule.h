@@ -40,6 +40,9 @@ class KernelSchedule {
   /// axis) is recorded as the number.
   std::optional<std::string> apply(const Opt& opt);
 
+  /// The opt as it would be recorded, or nothing where it is not legal: cheaper than to apply it.
+  std::optional<Opt> legal(const Opt& opt) const;
+
   UOp ast() const { return ast_; }
   const Opts& applied() const { return applied_; }
   /// What PACK asked for; the AST does not show it, lowering carries it out.
@@ -67,6 +70,8 @@ class KernelSchedule {
     bool divides = true;
   };
   void replace(const Split& split, UOp* follow = nullptr);
+  std::optional<std::string> check_split(const Opt& opt, UOp r, int64_t amount) const;
+  void split(OptKind kind, UOp r, int64_t amount);
   // Of targets with local memory, in locals.cpp.
   void recompute_rows();
   void globalize();
@@ -90,12 +95,19 @@ class KernelSchedule {
                                                const std::vector<const TensorCore*>& cores);
   std::optional<std::string> pack(const Opt& opt);
   std::optional<std::string> stream(const Opt& opt);
+  std::optional<std::string> prefetch(const Opt& opt);
+  // In reduce_blocks.cpp: TILE of a reduction.
+  std::optional<std::string> check_blocks() const;
+  void reduce_in_blocks(UOp r, int64_t k);
+  bool over_blocks(UOp r) const;  // the loop that this left
 
   UOp ast_;
   Target target_;
   Opts applied_;
   std::vector<Packing> packings_;
   bool no_locals_ = false;
+  bool in_blocks_ = false;   // the reduction
+  bool only_asked_ = false;  // see legal(): the graph is not needed any more
   std::pair<int64_t, int64_t> matrix_axes_{-1, -1};
 };
 

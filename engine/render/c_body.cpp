@@ -111,4 +111,13 @@ void CBody::store(UOp u) {
         lane(v, k));
 }
 
+// The address is a number: it may lie beyond the buffer.
+void CBody::prefetch(UOp at) {
+  if (dialect_.prefetch.empty()) return;
+  const UOp index = at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1);
+  for (int64_t k = 0; k < std::max<int64_t>(width(index), 1); k++)
+    put("{}", fmt::format(fmt::runtime(dialect_.prefetch), pointer(memory_of(at)), lane(index, k),
+                          dtype_bytes(at.dtype())));
+}
+
 }  // namespace beamline

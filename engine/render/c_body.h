@@ -52,6 +52,7 @@ class CBody : public CWords {
   /// A struct of the lanes of u.
   std::string gathered(UOp u, DType t, int64_t w);
   void store(UOp u);
+  void prefetch(UOp at);
 
  protected:
   std::string text_, indent_ = "  ";

@@ -57,7 +57,8 @@ constinit const CDialect clang_dialect =
                 .core = "core_id",
                 .group = "",
                 .thread = "",
-                .barrier = ""},
+                .barrier = "",
+                .prefetch = "__builtin_prefetch((void*)((__UINTPTR_TYPE__){0} + ({1}) * {2}), 1);"},
                clang_types);
 
 constinit const CDialect opencl_dialect = with_types(

@@ -50,6 +50,7 @@ class LlvmBody {
   std::string to_value(const std::string& v, DType t, int64_t w);
   std::string load(UOp u);
   void store(UOp u);
+  void prefetch(UOp at);
   // llvm_product.cpp
   std::string product_by_lane(UOp u);
   std::string resized(const std::string& v, std::string_view scalar, int64_t from, int64_t to);

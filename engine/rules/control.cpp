@@ -52,7 +52,7 @@ UOp keep_effects(UOp u) {
     if (std::ranges::find(seen, d) != seen.end()) continue;
     seen.push_back(d);
     if (seen.size() > limit) return {};
-    if (effects.has(d.op()))
+    if (effects.has(d.op()) || (d.op() == Op::NOOP && d.nsrc() > 0))  // or is a hint
       out.push_back(d);
     else
       for (size_t i = d.nsrc(); i-- > 0;) stack.push_back(d.src(i));

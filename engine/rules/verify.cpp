@@ -24,8 +24,8 @@ constexpr OpSet kernel_ops = leaves | ops::elementwise | Op::REDUCE | Op::SINK |
                              Op::STORE | Op::GROUP | Op::INDEX | Op::RANGE | Op::STAGE |
                              Op::RESHAPE;
 constexpr OpSet scheduled_ops = kernel_ops | Op::WMMA;
-constexpr OpSet lowered_ops =
-    scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::SHRINK | Op::SPECIAL | Op::BARRIER;
+constexpr OpSet lowered_ops = scheduled_ops | Op::LOAD | Op::AFTER | Op::BUFFER | Op::SHRINK |
+                              Op::SPECIAL | Op::BARRIER | Op::NOOP;
 
 constexpr OpSet multi_device = Op::UNSHARD | Op::ALLREDUCE | Op::COPY | Op::MSELECT | Op::MSTACK;
 
@@ -130,6 +130,7 @@ constexpr Check checks[] = {
     {"store-arity",     kernel,              1, Op::STORE,  [](UOp u) { return u.nsrc() == 2; }, "no gate yet"},
     {"store-gate",      after_opts,          1, Op::STORE,  [](UOp u) { return u.nsrc() == 2 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool); }, "at most a bool gate"},
     {"load-shape",      after_opts,          1, Op::LOAD,   [](UOp u) { return is_address(u.src(0)) && (u.nsrc() == 1 || (u.nsrc() == 3 && u.src(2).dtype() == DType::Bool)); }, "an address, and alternative and gate or neither"},
+    {"hint-address",    after_opts,          1, Op::NOOP,   [](UOp u) { return u.nsrc() == 1 && is_address(u.src(0)) && memory_of(u.src(0)).op() == Op::PARAM; }, "an address of a buffer, to be fetched"},
     {"wmma-product",    kernel | after_opts, 1, Op::WMMA,   is_product, "a tensor core's factors and sum"},
     {"wmma-elements",   linear,              1, Op::WMMA,   holds_elements, "as many elements as a thread holds"},
     {"no-invalid",      after_opts,          1, Op::CONST,  [](UOp u) { return u.dtype() != DType::Invalid; }, "no poison left"},

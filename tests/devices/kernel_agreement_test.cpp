@@ -47,6 +47,10 @@ const Program programs[] = {
      [](TensorOps& t) {
        return t.matmul(input(0, {13, 40}), input(1, {40}));
      }},
+    {"layer",
+     [](TensorOps& t) {
+       return t.relu(t.add(t.matmul(input(0, {10, 33}), input(1, {33, 40})), input(2, {40})));
+     }},
     {"transposed_sum",
      [](TensorOps& t) {
        return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
@@ -82,6 +86,22 @@ const Program programs[] = {
      }},
 };
 
+bool legal(UOp ast, const Opts& opts, const Target& target) {
+  return std::holds_alternative<KernelSchedule>(apply_opts(ast, opts, target));
+}
+// TILE of a reduce axis before all that is in opts, where that leaves them legal.
+void block_reduction(UOp ast, const Target& target, std::mt19937& random, Opts& opts) {
+  const std::vector<UOp> axes = KernelSchedule(ast, target).axes();
+  for (size_t i = 0; i < axes.size(); i++) {
+    if (axes[i].axis_type() != AxisType::REDUCE) continue;
+    Opts tiled = opts;
+    tiled.push_back(
+        {OptKind::TILE, static_cast<int64_t>(i), {static_cast<int64_t>(2 + random() % 15)}});
+    std::ranges::rotate(tiled, tiled.end() - 1);
+    if (legal(ast, tiled, target)) opts = tiled;
+  }
+}
+
 class Agreement : public testing::TestWithParam<std::tuple<Program, const char*>> {};
 
 TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
@@ -105,8 +125,12 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
         if (next.empty()) break;
         opts.push_back(next[random() % next.size()]);
       }
-      // Offered for large results only, right for any.
-      if (round % 2 == 1) opts.push_back({OptKind::STREAM, 0, {}});
+      // Offered for large kernels only, right for any.
+      if (round >= 4) block_reduction(k.ast, target, random, opts);
+      if (round % 2 == 1) {
+        opts.push_back({round < 4 ? OptKind::STREAM : OptKind::PREFETCH, 0, {}});
+        if (!legal(k.ast, opts, target)) opts.pop_back();
+      }
       const std::string text = opts_text(opts);
       const auto rendered = render_kernel({print_uops(k.ast), text, target, false});
       ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered))

@@ -166,13 +166,15 @@ std::vector<test::Tensor> inputs_of(UOp sink, unsigned seed) {
   return out;
 }
 
-// Runs every kernel with the opts that `choose` gives it; returns the first output.
+// Runs every kernel with the opts that `choose` gives it; returns the first output. What is not an
+// input holds NaN before.
 template <class F>
 std::vector<double> run(const KernelGraph& g, const std::vector<test::Tensor>& in,
                         const Target& target, F choose) {
   std::vector<InterpreterBuffer> memory;
   for (const BufferInfo& b : g.buffers)
     memory.push_back(make_buffer(b.dtype, static_cast<size_t>(std::max<int64_t>(1, b.elements))));
+  for (InterpreterBuffer& b : memory) std::ranges::fill(b.floats, NAN);
   for (size_t i = 0; i < in.size(); i++) memory[i].floats = in[i].data;
   for (const KernelAst& k : g.kernels) {
     const Opts opts = choose(k.ast);
@@ -317,8 +319,9 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(programs), [](const aut
 });
 
 TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
-  for (const char* text : {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2",
-                           "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0", "STREAM;UPCAST:0:4"}) {
+  for (const char* text :
+       {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2", "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0",
+        "STREAM;UPCAST:0:4", "PREFETCH;TILE:0:4"}) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<Opts>(o)) << text;
     EXPECT_EQ(opts_text(std::get<Opts>(o)), text);
@@ -330,6 +333,7 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
                                                {"UPCAST:0:4;UNROLL:0:-1", 12},
                                                {"NOLOCALS:1", 1},
                                                {"STREAM:0", 1},
+                                               {"PREFETCH:0:1", 1},
                                                {"UPCAST:0:(1,2,3)", 1}};
   for (const auto& [text, position] : wrong) {
     const auto o = parse_opts(text);
@@ -377,7 +381,7 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("PACK:2:0;STREAM"), "legal");
   EXPECT_EQ(why("STREAM;STREAM"), "STREAM was applied already");
   EXPECT_EQ(why("TILE:0:6"), "a tile of all 6 is the loop itself");
-  EXPECT_EQ(why("TILE:2:4"), "axis 2 is REDUCE; TILE takes an output loop");
+  EXPECT_EQ(why("UPCAST:0:2;TILE:2:2"), "axis 2 is UPCAST; TILE takes an output or a reduce loop");
   EXPECT_EQ(why("SWAP:0:1;PACK:2:1"), "legal");
   EXPECT_EQ(why("PACK:2:0;PACK:1:0"), "legal");
   EXPECT_EQ(why("PACK:2:1"), "no output loop deeper than the packing reads the tile again");
@@ -390,6 +394,150 @@ TEST(Opts, TileAndPackSayWhyNot) {
   const auto s = apply_opts(big, {{OptKind::PACK, 2, {0}}}, {});
   EXPECT_EQ(std::get<OptRefusal>(s).reason,
             "a tile of 16777216 bytes exceeds the 1048576 that a thread has for it");
+}
+
+TEST(Opts, BlocksOfAReductionAndPrefetchSayWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Target target;
+  target.threads = 2;
+  const auto refusal = [&](UOp ast, const char* opts, const Target& t) -> std::string {
+    const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), t);
+    const auto* r = std::get_if<OptRefusal>(&s);
+    return r ? r->reason : "legal";
+  };
+  const UOp ast = matmul_ast(6, 8, 10);
+  const auto why = [&](const char* opts) { return refusal(ast, opts, target); };
+  EXPECT_EQ(why("TILE:2:4"), "legal");
+  EXPECT_EQ(why("TILE:2:3;UPCAST:2:8;THREAD:1:2;PACK:2:1"), "legal");
+  EXPECT_EQ(why("TILE:2:8"), "a tile of all 8 is the loop itself");
+  EXPECT_EQ(why("TILE:2:4;TILE:3:2"), "the reduction is in blocks already");
+  const std::string blocks =
+      "axis 0 is the loop over the blocks of the reduction; they follow in turn";
+  EXPECT_EQ(why("TILE:2:2;TILE:0:2"), blocks);
+  EXPECT_EQ(why("TILE:2:2;UPCAST:0:4"), blocks);
+  EXPECT_EQ(why("TILE:2:2;THREAD:0:2"), blocks);
+  EXPECT_EQ(why("TILE:2:2;STREAM"), "a reduction in blocks reads its result again: no STREAM");
+  EXPECT_EQ(why("STREAM;TILE:2:2"), "a reduction in blocks reads its result again: no STREAM");
+  EXPECT_EQ(refusal(ast, "TILE:2:4", *emulated_target("emulator:sm_80")),
+            "a reduction in blocks is for a processor's caches; emulator:sm_80 has none");
+  EXPECT_EQ(refusal(ast, "PREFETCH", *emulated_target("emulator:sm_80")),
+            "PREFETCH is for a processor's caches; emulator:sm_80 has none");
+  EXPECT_EQ(why("PREFETCH;UPCAST:0:2;TILE:3:4"), "legal");
+  EXPECT_EQ(why("PREFETCH;PREFETCH"), "PREFETCH was applied already");
+  const auto of = [&](auto build, const char* opts) {
+    TensorOps t;
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {build(t)}));
+    return refusal(g.kernels[0].ast, opts, target);
+  };
+  EXPECT_EQ(of(
+                [](TensorOps& t) {
+                  return t.relu(input(0, {6, 10}));
+                },
+                "PREFETCH"),
+            "PREFETCH is for results of a reduction; here is none");
+  const auto softmax = [](TensorOps& t) { return t.softmax(input(0, {4, 33}), {{-1}, false}); };
+  EXPECT_EQ(of(softmax, "TILE:3:8"), "a reduction in blocks is not for kernels that keep rows");
+  const auto half = [](TensorOps& t) {
+    return t.cast(t.sum(input(0, {6, 32}), {{1}, false}, false), DType::F16);
+  };
+  EXPECT_EQ(of(half, "TILE:1:8"), "a sum of f32 cannot wait in a result of f16");
+  const auto two = [](TensorOps& t) {
+    const UOp x = input(0, {5, 32});
+    return t.mul(t.sum(x, {{1}, false}, false), t.max(x, {{1}, false}, false));
+  };
+  EXPECT_EQ(
+      of(two, "TILE:1:8"),
+      "a reduction in blocks is for kernels of one store and one reduction; here are 1 and 2");
+}
+
+// A reduction in blocks: the first block does not read what the result held, tails are masked, and
+// what follows the reduction happens once.
+TEST(Opts, ReductionsInBlocksAgreeWithTheTensorGraph) {
+  struct Line {
+    UOp (*build)(TensorOps&);
+    const char* opts;
+  };
+  const auto product = [](TensorOps& t) {
+    return t.matmul(input(0, {13, 14}), input(1, {14, 45}));
+  };
+  const auto layer = [](TensorOps& t) {
+    return t.relu(t.add(t.matmul(input(0, {13, 14}), input(1, {14, 45})), input(2, {45})));
+  };
+  const auto convolution = [](TensorOps& t) {
+    TensorOps::Conv conv;
+    conv.padding = {1, 1};
+    return t.conv2d(input(0, {1, 6, 9, 10}), input(1, {5, 6, 3, 3}), std::nullopt, conv);
+  };
+  const auto rows = [](TensorOps& t) { return t.max(input(0, {5, 37}), {{1}, false}, false); };
+  const auto all = [](TensorOps& t) { return t.exp2(t.sum(input(0, {41}), {{}, true}, false)); };
+  const auto factors = [](TensorOps& t) { return t.prod(input(0, {3, 9}), {{1}, false}, false); };
+  const Line lines[] = {
+      {product, "TILE:2:7"},
+      {product, "TILE:2:4"},
+      {product, "TILE:2:4;PREFETCH"},
+      {product, "UPCAST:1:8;UPCAST:0:3;TILE:4:7;UNROLL:0:4;PREFETCH"},
+      {product, "UPCAST:1:16;UPCAST:0:3;UNROLL:0:2;TILE:4:3;SWAP:0:1"},
+      {product, "TILE:2:5;UPCAST:2:8;UPCAST:1:3;SWAP:1:2;PACK:2:1"},
+      {product, "TILE:2:5;UPCAST:2:8;UPCAST:1:3;SWAP:1:2;PACK:2:2;PACK:1:1"},
+      {product, "TILE:2:6;UPCAST:2:8;UPCAST:1:3;TILE:2:2;SWAP:0:2;PACK:2:1"},
+      {product, "TILE:2:6;UPCAST:2:8;UPCAST:1:3;TILE:2:2;SWAP:1:3;PACK:2:3"},
+      {product, "TILE:2:6;THREAD:1:3;UPCAST:2:8;PACK:2:1"},
+      {product, "TILE:2:6;UNROLL:0:4;UPCAST:1:2;PREFETCH"},
+      {layer, "TILE:2:4"},
+      {layer, "UPCAST:1:16;UPCAST:0:4;TILE:4:4;THREAD:1:2;PREFETCH"},
+      {convolution, "TILE:3:2"},
+      {convolution, "UPCAST:2:8;TILE:4:4;UNROLL:1:3;UNROLL:1:3"},
+      {rows, "TILE:1:9;UNROLL:0:8"},
+      {rows, "UPCAST:0:3;TILE:2:16"},
+      {all, "TILE:0:8"},
+      {all, "TILE:0:16;UNROLL:0:8;PREFETCH"},
+      {factors, "TILE:1:2"},
+  };
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Target target;
+  target.threads = 3;
+  for (const Line& l : lines) {
+    TensorOps t;
+    const UOp sink = make(Op::SINK, DType::Void, {l.build(t)});
+    ASSERT_TRUE(t.ok()) << t.take_error();
+    const auto in = inputs_of(sink, 1);
+    const std::vector<double> want = test::evaluate(sink, in)[0].data;
+    const Opts opts = std::get<Opts>(parse_opts(l.opts));
+    expect_close(run(make_kernels(sink), in, target, [&](UOp) { return opts; }), want, l.opts);
+  }
+}
+
+// PREFETCH: a hint for every vector of the tile, before its first product; none where the place of
+// the result is not known yet.
+TEST(Opts, PrefetchNamesTheTileBeforeItsReduction) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto hints = [&](UOp ast, const char* opts) {
+    const auto lowered = lower(ast, std::get<Opts>(parse_opts(opts)), {});
+    const std::vector<UOp> list = std::get<LinearKernel>(lowered).list;
+    int n = 0, products = 0;
+    for (UOp u : list) {
+      products += u.op() == Op::MUL && is_float(u.dtype());
+      n += u.op() == Op::NOOP;
+      if (u.op() == Op::NOOP) {
+        EXPECT_EQ(products, 0) << opts;
+        EXPECT_EQ(u.src(0).op(), Op::SHRINK) << opts;
+      }
+    }
+    EXPECT_GT(products, 0);
+    return n;
+  };
+  const UOp ast = matmul_ast(6, 8, 32);
+  EXPECT_EQ(hints(ast, "UPCAST:1:16;UPCAST:0:3"), 0);
+  EXPECT_EQ(hints(ast, "UPCAST:1:16;UPCAST:0:3;PREFETCH"), 6);  // 3 rows of two vectors of 8
+  EXPECT_EQ(hints(ast, "UPCAST:1:16;UPCAST:0:3;TILE:4:4;PREFETCH"), 6);
+  EXPECT_EQ(hints(ast, "UPCAST:1:16;UPCAST:0:3;UNROLL:0:0;PREFETCH"), 0);  // no loop to wait for
+  TensorOps t;
+  const KernelGraph g =
+      make_kernels(make(Op::SINK, DType::Void, {t.softmax(input(0, {4, 33}), {{-1}, false})}));
+  EXPECT_EQ(hints(g.kernels[0].ast, "UPCAST:1:16;PREFETCH"), 0);
 }
 
 // Tiled, reordered and packed products, with tails in every loop, are still the product.

@@ -123,7 +123,7 @@ TEST_F(Rows, WhatDoesNotFitIsRefused) {
   const Refused rows[] = {
       // axes: 64, 32, 4096 columns, the kept row, two reductions
       {"THREAD:3:2", "THREAD takes an output loop"},
-      {"TILE:3:2", "TILE takes an output loop"},
+      {"TILE:3:2", "TILE takes an output or a reduce loop"},
       {"SWAP:2:3", "SWAP exchanges two output loops"},
       {"UPCAST:1:0;UPCAST:0:4", "kept rows of 2097152 bytes exceed the 1048576"},
   };

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int64_t amounts[] = {0, 2, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 32};
 
-constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD,
-                               OptKind::TILE,   OptKind::SWAP,   OptKind::PACK,
-                               OptKind::UPCAST, OptKind::UNROLL, OptKind::STREAM};
+constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD,  OptKind::TILE,
+                               OptKind::SWAP,   OptKind::PACK,   OptKind::UPCAST,  OptKind::UNROLL,
+                               OptKind::STREAM, OptKind::TILE,   OptKind::PREFETCH};
 constexpr OptKind of_groups[] = {OptKind::UPCAST,   OptKind::UNROLL, OptKind::LOCAL,
                                  OptKind::GROUP,    OptKind::PADTO,  OptKind::GROUPTOP,
                                  OptKind::NOLOCALS, OptKind::SWAP,   OptKind::TILE,
@@ -42,7 +42,7 @@ Opts random_opts(UOp ast, const Target& target, std::mt19937_64& random) {
     o.axis = below(axes);
     if (o.kind == OptKind::SWAP) o.arg = {below(axes)};
     if (o.kind == OptKind::PACK) o.axis = below(4), o.arg = {below(4)};
-    if (o.kind == OptKind::NOLOCALS || o.kind == OptKind::STREAM) o.axis = 0, o.arg = {};
+    if (!has_axis(o.kind)) o.axis = 0, o.arg = {};
     s.apply(o);
   }
   return s.applied();
@@ -54,6 +54,11 @@ void Coverage::count(const LinearKernel& kernel) {
   passes["choose lanes"] += std::ranges::any_of(
       kernel.list, [](UOp u) { return u.op() == Op::LOAD && !u.shape().empty(); });
   for (const Opt& o : kernel.opts) opts[std::string(opt_kind_name(o.kind))]++;
+  opts["TILE of a reduction"] += std::ranges::any_of(kernel.list, [&](UOp u) {
+    const UOp memory = u.op() == Op::LOAD ? memory_of(u.src(0)) : UOp{};
+    return memory && memory.op() == Op::PARAM && memory.addrspace() == AddrSpace::Global &&
+           kernel.args[static_cast<size_t>(memory.param().slot)].written;
+  });
 }
 void Coverage::count_pass(std::string_view pass, bool changed) {
   passes[std::string(pass)] += changed;
