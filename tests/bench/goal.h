@@ -27,6 +27,7 @@ struct Goal {
   double target;
   std::string_view unit;  // "x", "ms", "/s"
   Measured (*measure)(const Settings&);
+  bool slow = false;  // takes many minutes: measured only where it is asked for
 };
 
 std::span<const Goal> matmul_goals();
@@ -34,5 +35,6 @@ std::span<const Goal> search_goals();
 std::span<const Goal> engine_goals();
 std::span<const Goal> peer_goals();
 std::span<const Goal> math_goals();
+std::span<const Goal> tuning_goals();
 
 }  // namespace beamline::bench

@@ -28,6 +28,8 @@ Ratios are of interleaved sessions in one run on one pinned thread; a goal that 
 
   --list       names and targets only
   --only GLOB  the goals whose name the glob matches, e.g. 'matmul*' (repeatable)
+  --slow       also those that take many minutes; else they are measured only where --only names them.
+               'tuning *': 5 searches of --budget and one of 300 s for each of two products, 14 minutes
   --budget S   seconds for each tuning, default 20
   --strict     exit code 3 when a goal is not met
   --help       this text
@@ -38,7 +40,7 @@ Exit codes: 0 measured, 1 a measurement failed or a competitor is crippled, 2 ba
 )";
 
 struct Arguments {
-  bool list = false, strict = false;
+  bool list = false, strict = false, slow = false;
   std::vector<std::string> globs;
   Settings settings;
 };
@@ -63,6 +65,8 @@ Arguments read_arguments(int argc, char** argv) {
       out.list = true;
     } else if (a == "--strict") {
       out.strict = true;
+    } else if (a == "--slow") {
+      out.slow = true;
     } else if (a == "--only") {
       out.globs.push_back(value());
     } else if (a == "--budget") {
@@ -82,9 +86,9 @@ Arguments read_arguments(int argc, char** argv) {
 std::vector<Goal> selected(const Arguments& arguments) {
   std::vector<Goal> out;
   for (std::span<const Goal> part :
-       {matmul_goals(), search_goals(), engine_goals(), math_goals(), peer_goals()})
+       {matmul_goals(), search_goals(), engine_goals(), math_goals(), peer_goals(), tuning_goals()})
     for (const Goal& g : part) {
-      bool wanted = arguments.globs.empty();
+      bool wanted = arguments.globs.empty() && (!g.slow || arguments.slow || arguments.list);
       for (const std::string& glob : arguments.globs)
         wanted |= workloads::matches_glob(glob, std::string(g.name));
       if (wanted) out.push_back(g);
@@ -106,7 +110,7 @@ int run(const Arguments& arguments) {
   for (const Goal& g : selected(arguments)) {
     const std::string head = fmt::format("{:<38} issue {}  ", g.name, g.issue);
     if (arguments.list) {
-      fmt::print("{}{}\n", head, target_text(g));
+      fmt::print("{}{}{}\n", head, target_text(g), g.slow ? ", slow" : "");
       continue;
     }
     try {

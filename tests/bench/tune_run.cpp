@@ -95,7 +95,8 @@ std::string how_to_tune(const std::string& program) {
 
 }  // namespace
 
-TuneRun tune(const Settings& settings, const std::string& toml, double budget_s, int pus) {
+TuneRun tune(const Settings& settings, const std::string& toml, double budget_s, int pus,
+             int seed) {
   const Scratch scratch;
   const fs::path workload = scratch.path() / "workload.toml";
   std::ofstream(workload) << toml;
@@ -103,9 +104,9 @@ TuneRun tune(const Settings& settings, const std::string& toml, double budget_s,
   const Confined confined(pus);
   const std::string how = how_to_tune(program);
   const double before = children_cpu_s();
-  const std::string text = output_of(
-      fmt::format("{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s", program,
-                  workload.string(), (scratch.path() / "scratch.db").string(), how, budget_s));
+  const std::string text = output_of(fmt::format(
+      "{} tune '{}' --db '{}' --quiet --json {}--budget {:.0f}s --seed {}", program,
+      workload.string(), (scratch.path() / "scratch.db").string(), how, budget_s, seed));
   const nlohmann::json json = nlohmann::json::parse(text);
   TuneRun run;
   run.cpu_s = children_cpu_s() - before;

@@ -16,8 +16,9 @@ struct TuneRun {
   double wall_s = 0;  // of the command's search, start of its workers included
   double cpu_s = 0;   // of all its processes: what it got of a machine that others use too
 };
-/// `toml`: the workload; `pus`: processing units it may use, 0 = all. Throws std::runtime_error
-/// when the command fails.
-TuneRun tune(const Settings& settings, const std::string& toml, double budget_s, int pus);
+/// `toml`: the workload; `pus`: processing units it may use, 0 = all; `seed`: of the search. Throws
+/// std::runtime_error when the command fails.
+TuneRun tune(const Settings& settings, const std::string& toml, double budget_s, int pus,
+             int seed = 0);
 
 }  // namespace beamline::bench
