@@ -41,6 +41,14 @@ int64_t balanced(int64_t size, int64_t most) {
   return blocks(size, blocks(size, most));
 }
 
+int64_t evenly(int64_t count, int64_t most) {
+  const int64_t first = balanced(count, most);
+  int64_t best = first;
+  for (int64_t n = first; n > 0 && n * 2 >= first; n--)
+    if (blocks(count, n) * n < blocks(count, best) * best) best = n;
+  return best;
+}
+
 int64_t lanes_for(int64_t size, int64_t lanes) {
   return size >= lanes ? blocks(size, lanes) * lanes
                        : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));

@@ -24,6 +24,9 @@ AxisUse use_of(UOp ast, UOp r, size_t axis, bool reducing);
 int64_t blocks(int64_t size, int64_t amount);
 /// The row count that leaves the last block fullest, larger first.
 int64_t balanced(int64_t size, int64_t most);
+/// At most so many to a block, or down to half, such that the last block is nearly as full as the
+/// others.
+int64_t evenly(int64_t count, int64_t most);
 /// Enough lanes for a whole axis: whole vectors, or the power of two that holds it.
 int64_t lanes_for(int64_t size, int64_t lanes);
 

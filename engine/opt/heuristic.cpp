@@ -132,13 +132,15 @@ class Heuristic {
         if (r.size <= limits_.window) apply(OptKind::UNROLL, r.range, r.size);
       return;
     }
-    const Operand shared = operand(lane, *rows);
+    Operand shared = operand(lane, *rows);
     const bool packs = packable(shared, lane) && rows->size >= limits_.pack_rows;
     Tile tile = best_tile(lane.size, rows->size, lanes_, !packs, target_, limits_);
     // What the rows read may lie along the rows: a step of the reduction then goes to another page.
     const Operand across = operand(*rows, lane);
     const bool strides = across.column_bytes > 0 && !across.awkward;
-    if (strides && blocks(lane.size, tile.width) < limits_.few_blocks &&
+    const bool wide =
+        !by_lane_ && reduces_.size() == 1 && tile.width >= lanes_ * (limits_.tile_vectors - 1);
+    if (strides && blocks(lane.size, tile.width) < limits_.few_blocks && !wide &&
         rows_as_lanes(lane, *rows, across))
       return;
     if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
@@ -149,11 +151,52 @@ class Heuristic {
       }
     apply(OptKind::UPCAST, rows->range, balanced(rows->size, tile.rows));
     several_steps();
-    if (packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
-                  shared.column_bytes * lane.size > limits_.pack_above)) {
+    bool pays = packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
+                          shared.column_bytes * lane.size > limits_.pack_above);
+    const bool few = pays && rows->size < limits_.few_rows &&
+                     shared.column_bytes * lane.size <= limits_.few_bytes;
+    // Packed columns are consecutive; then it is the rows that do not stay in the cache.
+    const bool same_sets =
+        rows->size >= limits_.few_rows && (strides || across.column_bytes % limits_.same_sets == 0);
+    int64_t parts = 1;
+    if (wide && (strides || tile.width < lane.size) && (!pays || few || same_sets))
+      parts = reduce_in_blocks(pays && !few ? limits_.reduce_packed : limits_.reduce_block);
+    if (parts > 1 && few) pays = false;
+    if (pays) {
+      shared.column_bytes /= parts;
       const int64_t level = pack(shared, lane, *rows, tile.width);
       if (strides && level >= 0) schedule_.apply({OptKind::PACK, across.slot, {level + 1}});
+    } else if (parts > 1) {
+      rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, *rows);
     }
+    if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
+  }
+
+  // A register tile passes over `most` steps at a time, if they divide: what its rows read, and
+  // what its columns do, then is still in the inner caches for the next tile. Returns the number
+  // of blocks.
+  int64_t reduce_in_blocks(int64_t most) {
+    const std::vector<UOp> axes = schedule_.axes();
+    const auto loop = std::ranges::find(axes, AxisType::REDUCE, &UOp::axis_type);
+    if (loop == axes.end()) return 1;
+    const int64_t steps = KernelSchedule::size(*loop), least = blocks(reduces_[0].size, most);
+    for (int64_t parts = least; least > 1 && parts <= 2 * least; parts++)
+      if (steps % parts == 0 && apply(OptKind::TILE, *loop, steps / parts)) {
+        outer_loops_++;
+        return parts;
+      }
+    return 1;
+  }
+  // Where not all columns of a block of the reduction stay in the cache, but all rows do.
+  void rows_inside(int64_t column_bytes, int64_t row_bytes, const AxisUse& lane,
+                   const AxisUse& rows) {
+    const UOp columns = loop_of(lane), row_loop = loop_of(rows);
+    if (!columns || !row_loop || outputs_.size() != 2 ||
+        column_bytes * lane.size * 2 <= limits_.pack_bytes ||
+        row_bytes * rows.size * 2 > limits_.pack_bytes)
+      return;
+    const int64_t at = place(row_loop), inner = place(columns);
+    if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
   }
 
   // Each loop over the row gets lanes of its own where it moves by one element; where rows lie side
@@ -222,7 +265,8 @@ class Heuristic {
   // The loop that is left of an output axis after splits; null when nothing is.
   UOp loop_of(const AxisUse& a) const {
     for (UOp r : schedule_.axes())
-      if (r.axis_type() == AxisType::WEAK && r.range_id() == a.range.range_id()) return r;
+      if (r.axis_type() == AxisType::WEAK && r.range_id() == a.range.range_id() + outer_loops_)
+        return r;
     return {};
   }
   Operand operand(const AxisUse& lane, const AxisUse& rows) const {
@@ -269,7 +313,7 @@ class Heuristic {
     int64_t inner = -1;
     if (const UOp columns = loop_of(lane)) {
       const int64_t count = KernelSchedule::size(columns);
-      const int64_t together = balanced(count, limits_.pack_bytes / (shared.column_bytes * width));
+      const int64_t together = evenly(count, limits_.pack_bytes / (shared.column_bytes * width));
       // Blocks side by side are worth it where nothing lies between, and where what the rows read
       // would not stay in the cache from one block to the next.
       const bool large = operand(rows, lane).column_bytes * rows.size > limits_.pack_bytes;
@@ -339,8 +383,9 @@ class Heuristic {
   const HeuristicLimits& limits_;
   DType stored_ = DType::F32;
   int64_t lanes_ = 1;
-  bool by_lane_ = false;    // products of neighbours
-  bool over_rows_ = false;  // loops over one row inside, one after the other (rangeify/rows.h)
+  bool by_lane_ = false;     // products of neighbours
+  bool over_rows_ = false;   // loops over one row inside, one after the other (rangeify/rows.h)
+  int64_t outer_loops_ = 0;  // that opts have put in front, before all ids
   std::vector<AxisUse> outputs_, reduces_;
 };
 

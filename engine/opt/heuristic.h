@@ -33,6 +33,11 @@ struct HeuristicLimits {
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
   int64_t pack_rows = 32;                 // least rows that read a packed block
   int64_t moved_rows = 8;                 // and that make up for a sum of what they share
+  int64_t few_rows = 48;         // that read it often enough where the reduction is in blocks
+  int64_t reduce_block = 448;    // most steps of a reduction between visits to the result
+  int64_t reduce_packed = 1024;  // the same where an operand is packed
+  int64_t few_bytes = int64_t{16} << 20;  // of an operand that few rows read so, not packed
+  int64_t same_sets = 4096;  // bytes between rows of which a first-level cache holds few
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;    // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle

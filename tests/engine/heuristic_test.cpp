@@ -41,7 +41,13 @@ struct Line {
 TEST(Heuristic, GivesEachShapeItsSchedule) {
   // clang-format off
   const Line lines[] = {
-      {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH"},
+      {"small square",      [](TensorOps& t) { return product(t, {256, 256}, {256, 256}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"blocks of both",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 2048}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:256;TILE:2:4;SWAP:1:2;PACK:2:2;PREFETCH"},
+      {"few rows",          [](TensorOps& t) { return product(t, {35, 2048}, {2048, 700}); },          "UPCAST:1:64;UPCAST:0:5;UNROLL:0:4;TILE:4:64;SWAP:1:2;PREFETCH"},
+      {"two tiles across",  [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}); },        "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:110;PREFETCH"},
+      {"one tile across",   [](TensorOps& t) { return product(t, {2560, 2560}, {2560, 64}); },         "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"across, two tiles", [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}, true); },  "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:110;PREFETCH"},
       {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1"},
       {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
       {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16;UNROLL:0:4"},
@@ -87,9 +93,9 @@ TEST(CpuHeuristic, WorkIsSplitOverThreads) {
   };
   // clang-format off
   const Split lines[] = {
-      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;THREAD:0:2"},
+      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH;THREAD:1:2"},
       {"small matmul",  [](TensorOps& t) { return t.matmul(input(0, {64, 64}), input(1, {64, 64})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
-      {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;THREAD:0:8"},
+      {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH;THREAD:1:8"},
       {"flat",          [](TensorOps& t) { return t.relu(input(0, {4096, 1024})); }, 4, "UPCAST:0:32;STREAM;THREAD:0:4"},
       {"rows",          [](TensorOps& t) { return t.softmax(input(0, {64, 16384}), {{-1}, false}); }, 2, "UPCAST:1:32;UPCAST:2:32;UNROLL:0:64;UNROLL:1:64;THREAD:0:2"},
       {"one row",       [](TensorOps& t) { return t.softmax(input(0, {4096}), {{-1}, false}); }, 2, "UPCAST:0:32;UPCAST:1:32;UNROLL:0:64;UNROLL:1:64"},
