@@ -73,7 +73,9 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const 
     return target.masked_tails || size % amount == 0;
   };
   Tile best{lanes_for(columns, lanes), 1};
-  if (!fits(columns, best.width)) best.width = dividing(columns, best.width, lanes);
+  if (!target.masked_tails)
+    best.width =
+        dividing(columns, std::min(best.width, lanes * (target.vector_registers / 2)), lanes);
   const int spare = fuses(target) ? 1 : 2;  // what a row shares, and a product
   double best_time = INFINITY;
   for (int64_t v = 1; v <= limits.tile_vectors; v++) {

@@ -11,7 +11,9 @@
 //   PACK    an operand's tile copied into a buffer of the thread's own
 //   STREAM  whole vectors are stored past the caches; the results are not read again soon
 //   PREFETCH  the results of a register tile are fetched for writing before its reduction starts
-//   TC, LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
+//   TC      a sum of products given to matrix units, or on processors to instructions that multiply
+//           and add up neighbours of the reduction, a lane each (tensor_core.h)
+//   LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing.
 #pragma once

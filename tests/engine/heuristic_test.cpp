@@ -1,11 +1,13 @@
 // What kernels get without a search, on a machine with 32 registers of 16 lanes: one row a shape.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
 #include "engine/ir/arena.h"
 #include "engine/lower/estimates.h"
+#include "engine/opt/actions.h"
 #include "engine/opt/heuristic.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/tensor/tensor_ops.h"
@@ -80,6 +82,84 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
     EXPECT_EQ(opts_text(opts), l.opts) << l.name;
     EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(g.kernels[0].ast, opts, target)))
         << l.name;
+  }
+}
+
+// Products of small types: by the instructions of a processor that has them, unless they are
+// switched off. Few rows do not make up for the sum that bytes of one sign need.
+TEST(Heuristic, UsesTheProductsByLaneOfAProcessor) {
+  struct Small {
+    const char* name;
+    DType type;
+    Ints a, b;
+    const char* opts;
+    const char* off;
+  };
+  // clang-format off
+  const Small lines[] = {
+      {"bf16",           DType::BF16, {512, 512}, {512, 512}, "TC:0:(0,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"bytes",          DType::I8,   {512, 512}, {512, 512}, "TC:0:(1,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH"},
+      {"few rows",       DType::I8,   {4, 512},   {512, 512}, "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:4;UNROLL:0:4", "UPCAST:1:64;UPCAST:0:4;UNROLL:0:4;TILE:3:64;PREFETCH"},
+      {"i16",            DType::I16,  {64, 64},   {64, 64},   "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;PACK:2:0",          "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"does not divide", DType::BF16, {64, 63},  {63, 64},   "UPCAST:1:64;UPCAST:0:6",                                           "UPCAST:1:64;UPCAST:0:6"},
+      {"f16",            DType::F16,  {64, 64},   {64, 64},   "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4",                                "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+  };
+  // clang-format on
+  Target target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  target.instructions = "sse2 fma f16c avx2 avx512bw avx512vnni avx512bf16";
+  Target off = target;
+  off.tensor_cores = TensorCoreUse::Off;
+  for (const Small& l : lines) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const auto factor = [&](int64_t slot, const Ints& shape) {
+      ParamArg a;
+      a.slot = slot;
+      return param(a, l.type, shape);
+    };
+    const UOp product = t.matmul(factor(0, l.a), factor(1, l.b));
+    const UOp ast = make_kernels(make(Op::SINK, DType::Void, {product})).kernels.at(0).ast;
+    EXPECT_EQ(opts_text(cpu_heuristic(ast, target)), l.opts) << l.name;
+    EXPECT_EQ(opts_text(cpu_heuristic(ast, off)), l.off) << l.name;
+    // A search may use them too.
+    const auto starts = [&](const Target& on) {
+      return std::ranges::any_of(legal_actions(ast, {}, on),
+                                 [](const Opt& o) { return o.kind == OptKind::TC; });
+    };
+    EXPECT_EQ(starts(target), l.type != DType::F16) << l.name;
+    EXPECT_FALSE(starts(off)) << l.name;
+  }
+}
+
+// Without masks amounts divide; without fused products steps are not written out.
+TEST(Heuristic, SuitsSmallerMachines) {
+  struct Machine {
+    const char* name;
+    UOp (*build)(TensorOps&);
+    const char *avx2, *sse;
+  };
+  // clang-format off
+  const Machine lines[] = {
+      {"square",   [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },  "UPCAST:1:16;UPCAST:0:6;UNROLL:0:4", "UPCAST:1:8;UPCAST:0:4"},
+      {"odd",      [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },  "UPCAST:1:24;UPCAST:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:3"},
+      {"dot",      [](TensorOps& t) { return t.matmul(input(0, {512, 512}), t.transpose(input(1, {512, 512}), 0, 1)); }, "UNROLL:0:8;UPCAST:1:3;UPCAST:0:4", "UNROLL:0:4;UPCAST:1:2;UPCAST:0:4"},
+  };
+  // clang-format on
+  Target avx2, sse;
+  avx2.instructions = "sse2 fma f16c avx2";
+  sse.instructions = "sse2";
+  sse.vector_bytes = 16;
+  sse.masked_tails = false;
+  for (const Machine& l : lines) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const UOp ast = make_kernels(make(Op::SINK, DType::Void, {l.build(t)})).kernels.at(0).ast;
+    EXPECT_EQ(opts_text(cpu_heuristic(ast, avx2)), l.avx2) << l.name;
+    EXPECT_EQ(opts_text(cpu_heuristic(ast, sse)), l.sse) << l.name;
   }
 }
 
