@@ -38,7 +38,8 @@ int64_t lanes_of(UOp graph, const Target& t) {
   for (UOp u : toposort(graph))
     if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global)
       n = std::min<int64_t>(n, t.lanes(u.dtype()));
-    else if (u.op() == Op::REDUCE && !t.has_local)  // what is summed stays in registers
+    else if ((u.op() == Op::REDUCE || u.op() == Op::WMMA) &&
+             !t.has_local)  // what is summed stays in registers
       n = std::min<int64_t>(n, t.lanes(u.dtype()));
   return std::max<int64_t>(1, n);
 }

@@ -22,7 +22,7 @@ class Heuristic {
     for (UOp u : toposort(ast)) {
       if (u.op() == Op::STORE) stored_ = u.src(1).dtype();
       // What is summed is held in vectors of its own type.
-      if (u.op() == Op::STORE || u.op() == Op::REDUCE)
+      if (u.op() == Op::STORE || u.op() == Op::REDUCE || u.op() == Op::WMMA)
         lanes_ = std::min<int64_t>(
             lanes_, target.lanes(u.op() == Op::STORE ? u.src(1).dtype() : u.dtype()));
     }

@@ -248,6 +248,30 @@ TEST(ProductsByLane, GiveTheProductWithAnyOtherOpts) {
   EXPECT_GT(found[1], 100);
 }
 
+// Lanes are those of what is summed, also where one step is the whole sum and the result is narrow.
+TEST(ProductsByLane, AreOfWholeVectorsOfSums) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const UOp m = range(16, 0, AxisType::WEAK), k = range(2, 1, AxisType::REDUCE);
+  const UOp a = element(operand(1, DType::BF16, 32), m * iconst(2) + k),
+            b = element(operand(2, DType::BF16, 2), k);
+  const UOp steps[] = {k};
+  const UOp sum = reduce(Op::ADD, cast(a, DType::F32) * cast(b, DType::F32), steps, 0);
+  const UOp store = make(Op::STORE, DType::Void,
+                         {element(operand(0, DType::BF16, 16), m), cast(sum, DType::BF16)});
+  const UOp ast =
+      prepare(make(Op::SINK, DType::Void, {make(Op::END, DType::Void, {store, m})})).ast;
+  LowerOptions checked;
+  checked.check = 1;  // the verifier counts the lanes
+  const auto lowered =
+      lower(ast, std::get<Opts>(parse_opts("TC:0:(-1,2,1);UPCAST:0:8")), processor(16), checked);
+  ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered));
+  for (UOp u : std::get<LinearKernel>(lowered).list)
+    if (u.op() == Op::WMMA) {
+      EXPECT_EQ(u.shape()[0], 4);
+    }
+}
+
 // What stands in a line of lanes: neighbours of a packed or contiguous operand are one load.
 TEST(ProductsByLane, ReadNeighboursTogether) {
   Arena arena;
@@ -277,7 +301,8 @@ TEST(ProductsByLane, ExtremeBytesOfAnySign) {
                              {DType::U8, DType::U8},
                              {DType::U8, DType::I8},
                              {DType::I8, DType::U8}})
-    for (const char* opts : {"", ";UPCAST:1:16;UPCAST:0:2;UNROLL:0:2", ";UPCAST:1:16;SWAP:0:1;PACK:2:1"}) {
+    for (const char* opts :
+         {"", ";UPCAST:1:16;UPCAST:0:2;UNROLL:0:2", ";UPCAST:1:16;SWAP:0:1;PACK:2:1"}) {
       const UOp ast = product_kernel(a, b, DType::I32, s);
       size_t left = 1;  // the slot of a, which prepare() may have given another
       for (UOp u : toposort(ast))
