@@ -61,6 +61,26 @@ CompileReply compile_source(CompileReply reply, const std::string& source, bool 
   return reply;
 }
 
+// The code of a layout, beside that of the kernel that reads it.
+CompileReply with_layout(CompileReply reply, const RenderedLayout& layout, const Target& target) {
+  const RenderedKernel& kernel = layout.kernel;
+  CompileReply made;
+  made.entry = kernel.entry;
+  made = compile_source(std::move(made), kernel.source, is_c(target), target, false);
+  if (made.status != "ok") return failed(std::move(reply), made.status, "layout: " + made.error);
+  const RenderedArg& written = kernel.args.at(0);
+  const auto bytes = static_cast<size_t>(written.elements) *
+                     static_cast<size_t>(dtype_bytes(*dtype_from_name(written.dtype)));
+  reply.layouts.push_back(
+      {static_cast<size_t>(layout.slot), bytes, std::move(made.code), made.entry_offset});
+  reply.code_hash = sha256_hex(reply.code_hash + made.code_hash);
+  reply.source_hash = sha256_hex(reply.source_hash + made.source_hash);
+  reply.compile_ms += made.compile_ms;
+  if (!reply.source.empty())
+    reply.source += fmt::format("\n; layout of operand {}\n{}", layout.slot, kernel.source);
+  return reply;
+}
+
 CompileReply compile_kernel(const CompileRequest& request) {
   CompileReply reply;
   reply.opts = request.opts;
@@ -82,8 +102,11 @@ CompileReply compile_kernel(const CompileRequest& request) {
   for (const RenderedArg& a : kernel.args)
     reply.args.push_back({a.slot, a.dtype, a.elements, a.written});
   if (request.want_source) reply.source = kernel.source;
-  return compile_source(std::move(reply), kernel.source, is_c(*target), *target,
-                        request.want_assembly);
+  reply = compile_source(std::move(reply), kernel.source, is_c(*target), *target,
+                         request.want_assembly);
+  for (const RenderedLayout& l : kernel.layouts)
+    if (reply.status == "ok") reply = with_layout(std::move(reply), l, *target);
+  return reply;
 }
 
 CompileReply compile_text(const CompileIrRequest& request) {

@@ -64,7 +64,8 @@ class Execute {
     }
     const std::string id = fmt::format("k{}", index);
     if (!accept(index, to_frame(setup)) ||
-        !accept(index, to_frame(LoadRequest{id, code.code, code.entry_offset, code.threads})))
+        !accept(index, to_frame(LoadRequest{id, code.code, code.entry_offset, code.threads,
+                                            code.layouts})))
       return false;
     Outcome o = runner_.call(to_frame(RunRequest{id}), milliseconds(options_.timeout_s));
     auto ran = o.ok() ? read_message<RunReply>(o.reply) : std::nullopt;

@@ -16,6 +16,7 @@ using Result = search::Outcome;  // the search's; the unqualified one is the pro
 
 // No candidate is worth waiting longer for than this many times the best.
 constexpr double patience = 10, patience_slack_s = 2;
+constexpr double layout_bytes_per_s = 200e6;  // at least
 constexpr double session_slack_s = 5;
 constexpr int session_tries = 3;
 
@@ -96,12 +97,12 @@ Compiled ProcessMeasurer::received(const search::Candidate& candidate, Outcome o
     }
   c.threads = reply->threads;
   c.program = static_cast<int>(items_.size());
-  items_.push_back(
-      std::make_unique<Item>(Item{fmt::format("p{}", c.program),
-                                  c.opts,
-                                  planted ? "" : c.code_hash,
-                                  {std::move(reply->code), reply->entry_offset, reply->threads},
-                                  0}));
+  items_.push_back(std::make_unique<Item>(
+      Item{fmt::format("p{}", c.program),
+           c.opts,
+           planted ? "" : c.code_hash,
+           {std::move(reply->code), reply->entry_offset, reply->threads, std::move(reply->layouts)},
+           0}));
   return c;
 }
 
@@ -120,7 +121,8 @@ void ProcessMeasurer::recompute_reference() {
 
 double ProcessMeasurer::call_deadline_s() const {
   if (fastest_call_s_ == 0) return options_.timeout_s;
-  return std::min(options_.timeout_s, patience * fastest_call_s_ + patience_slack_s);
+  return std::min(options_.timeout_s, patience * fastest_call_s_ + patience_slack_s +
+                                          kernel_.bytes / layout_bytes_per_s);
 }
 
 Checked ProcessMeasurer::check_one(Item& it) {

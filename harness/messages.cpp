@@ -74,6 +74,9 @@ template <class F, class M> void fields_CompileIrRequest(F f, M& m) {
 template <class F, class M> void fields_KernelArg(F f, M& m) {
   f("slot", m.slot); f("dtype", m.dtype); f("elements", m.elements); f("written", m.written);
 }
+template <class F, class M> void fields_LayoutCode(F f, M& m) {
+  f("slot", m.slot); f("bytes", m.bytes); f("entry_offset", m.entry_offset);
+}
 template <class F, class M> void fields_CompileReply(F f, M& m) {
   f("status", m.status); f("error", m.error); f("entry", m.entry); f("entry_offset", m.entry_offset);
   f("code_hash", m.code_hash); f("source_hash", m.source_hash); f("toolchain", m.toolchain);
@@ -125,14 +128,39 @@ void write_rest(const M&, Frame&) {}
 template <class M>
 void read_rest(M&, const Frame&) {}
 
+// Behind the kernel's own, in the payload.
+void write_code(const std::string& code, const std::vector<LayoutCode>& layouts, Frame& f) {
+  f.payload = code;
+  json& list = f.header["layouts"] = json::array();
+  for (const LayoutCode& l : layouts) {
+    json& j = list.emplace_back(json::object());
+    fields_LayoutCode(Out{j}, l);
+    j["code_bytes"] = append(f.payload, l.code).size;
+  }
+}
+void read_code(std::string& code, std::vector<LayoutCode>& layouts, const Frame& f) {
+  size_t end = f.payload.size();
+  const json& list = f.header.at("layouts");
+  for (auto j = list.rbegin(); j != list.rend(); ++j) {  // the last is at the end
+    LayoutCode l;
+    fields_LayoutCode(In{*j}, l);
+    const auto bytes = j->at("code_bytes").get<uint64_t>();
+    if (bytes > end) throw std::out_of_range("slice");
+    end -= bytes;
+    l.code = cut(f.payload, end, bytes);
+    layouts.insert(layouts.begin(), std::move(l));
+  }
+  code = f.payload.substr(0, end);
+}
+
 void write_rest(const CompileReply& m, Frame& f) {
   json& args = f.header["args"] = json::array();
   for (const KernelArg& a : m.args) fields_KernelArg(Out{args.emplace_back(json::object())}, a);
-  f.payload = m.code;
+  write_code(m.code, m.layouts, f);
 }
 void read_rest(CompileReply& m, const Frame& f) {
   for (const json& a : f.header.at("args")) fields_KernelArg(In{a}, m.args.emplace_back());
-  m.code = f.payload;
+  read_code(m.code, m.layouts, f);
 }
 
 void write_rest(const SetupRequest& m, Frame& f) {
@@ -153,8 +181,8 @@ void read_rest(SetupRequest& m, const Frame& f) {
   }
 }
 
-void write_rest(const LoadRequest& m, Frame& f) { f.payload = m.code; }
-void read_rest(LoadRequest& m, const Frame& f) { m.code = f.payload; }
+void write_rest(const LoadRequest& m, Frame& f) { write_code(m.code, m.layouts, f); }
+void read_rest(LoadRequest& m, const Frame& f) { read_code(m.code, m.layouts, f); }
 
 void write_rest(const TimeReply& m, Frame& f) {
   json& list = f.header["contestants"] = json::array();

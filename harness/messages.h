@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/cpu/laid_operands.h"
 #include "harness/protocol.h"
 
 namespace beamline {
@@ -39,9 +40,10 @@ struct KernelArg {
 struct CompileReply {
   std::string status, error;
   std::string code;  // payload: the blob
+  std::vector<LayoutCode> layouts;
   std::string entry;
   uint64_t entry_offset = 0;
-  std::string code_hash, source_hash;  // SHA-256 of blob and source
+  std::string code_hash, source_hash;  // SHA-256 of blob and source, those of layouts included
   std::string toolchain;
   std::string opts;  // as the engine prints them
   std::vector<KernelArg> args;
@@ -81,6 +83,7 @@ struct LoadRequest {  // kind "load"
   std::string id, code;
   uint64_t entry_offset = 0;
   int threads = 1;
+  std::vector<LayoutCode> layouts = {};
 };
 
 struct CheckRequest {  // kind "check": one call on restored inputs and poisoned outputs

@@ -9,6 +9,9 @@
 namespace beamline {
 namespace {
 
+// Of layouts that nobody may ask for again.
+constexpr size_t most_laid_bytes = size_t{1} << 30;
+
 Reply refused(const std::string& why) { return {"launch_error", why, {}}; }
 
 }  // namespace
@@ -42,6 +45,7 @@ Reply Runner::setup(const SetupRequest& m) {
     facts_["mxcsr"] = set_float_mode();
   }
   for (auto& [id, kernel] : kernels_) kernel.checked = false;
+  laid_.forget();
   buffers_.reset();  // before the new ones: memory may be short
   buffers_ = std::make_unique<RunnerBuffers>(m);
   facts_["huge_pages"] = m.huge_pages ? "madvise" : "never";
@@ -53,7 +57,8 @@ Reply Runner::load(const LoadRequest& m) {
   if (m.threads < 1 || m.threads > 65'536) return refused(fmt::format("{} threads", m.threads));
   auto mapped = CodeBlob::map(m.code, m.entry_offset);
   if (const auto* why = std::get_if<std::string>(&mapped)) return refused(*why);
-  kernels_.insert_or_assign(m.id, Kernel{std::move(std::get<CodeBlob>(mapped)), m.threads, false});
+  kernels_.insert_or_assign(
+      m.id, Kernel{std::move(std::get<CodeBlob>(mapped)), m.threads, m.layouts, false});
   return {"ok", "", {}};
 }
 
@@ -66,9 +71,20 @@ std::string Runner::missing(const std::string& id) const {
   return kernels_.count(id) == 0 ? "no kernel " + id : "";
 }
 
+std::vector<void*> Runner::pointers(const Kernel& k) {
+  return laid_.pointers(k.layouts, buffers_->pointers());
+}
+
 void Runner::call(const Kernel& k) {
   set_float_mode();
-  launcher_->run(k.blob.entry(), buffers_->pointers(), k.threads);
+  if (laid_.bytes() > most_laid_bytes) laid_.forget();
+  const std::vector<void*> buffers = pointers(k);
+  launcher_->run(k.blob.entry(), buffers.data(), k.threads);
+}
+
+std::string Runner::trespass() const {
+  const std::string where = buffers_->trespass();
+  return where.empty() ? laid_.trespass() : where;
 }
 
 CheckReply Runner::check(const CheckRequest& m) {
@@ -82,6 +98,10 @@ CheckReply Runner::check(const CheckRequest& m) {
   buffers_->reset(/*poison_outputs=*/true);
   call(k);
   reply = buffers_->check(m.mistrust_above);
+  if (const std::string where = laid_.trespass(); !where.empty()) {
+    reply.error = reply.status == "ok" ? where : reply.error + "; " + where;
+    reply.status = "wrong_result";
+  }
   k.checked = reply.status == "ok" || reply.status == "mistrusted";
   return reply;
 }
@@ -96,11 +116,14 @@ TimeReply Runner::time(const TimeRequest& m) {
   if (m.mode != "warm" && m.mode != "cold") return refuse("unknown mode " + m.mode);
   if (m.sweeps < 1 || m.sweeps > 1'000'000) return refuse(fmt::format("{} sweeps", m.sweeps));
   std::vector<Contestant> contestants;
+  std::vector<std::vector<void*>> own;
+  if (laid_.bytes() > most_laid_bytes) laid_.forget();
   for (const std::string& id : m.ids) {
     if (const std::string why = missing(id); !why.empty()) return refuse(why);
     const Kernel& k = kernels_.at(id);
     if (!k.checked && !m.unchecked) return refuse("kernel " + id + " has not passed a check");
-    contestants.push_back({k.blob.entry(), k.threads});
+    own.push_back(pointers(k));
+    contestants.push_back({k.blob.entry(), k.threads, own.back().data()});
   }
   if (timer_ == nullptr) timer_ = std::make_unique<Timer>();
   SessionPlan plan;
@@ -113,8 +136,10 @@ TimeReply Runner::time(const TimeRequest& m) {
   plan.seed = m.seed;
   buffers_->reset(/*poison_outputs=*/false);
   const nlohmann::json load = read_load();
+  Spans spans = buffers_->spans();
+  for (const auto& laid : laid_.spans()) spans.push_back(laid);
   const SessionResult r =
-      run_session(*timer_, *launcher_, contestants, buffers_->pointers(), buffers_->spans(), plan);
+      run_session(*timer_, *launcher_, contestants, buffers_->pointers().data(), spans, plan);
   reply.status = "ok";
   for (size_t i = 0; i < m.ids.size(); i++) {
     const ContestantSamples& s = r.contestants[i];
@@ -136,7 +161,7 @@ TimeReply Runner::time(const TimeRequest& m) {
                    {"mode", m.mode},
                    {"seed", m.seed}};
   // A candidate may trespass only now and then; the session is then worth nothing.
-  if (const std::string where = buffers_->trespass(); !where.empty()) {
+  if (const std::string where = trespass(); !where.empty()) {
     reply.status = "wrong_result";
     reply.error = where;
   }
@@ -151,7 +176,7 @@ RunReply Runner::run(const RunRequest& m) {
   }
   buffers_->reset(/*poison_outputs=*/false);
   call(kernels_.at(m.id));
-  reply.error = buffers_->trespass();
+  reply.error = trespass();
   reply.status = reply.error.empty() ? "ok" : "wrong_result";
   if (reply.error.empty()) reply.outputs = buffers_->outputs();
   return reply;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "devices/cpu/blob.h"
+#include "devices/cpu/laid_operands.h"
 #include "devices/cpu/launcher.h"
 #include "devices/cpu/timer.h"
 #include "harness/messages.h"
@@ -22,6 +23,7 @@ class Runner {
   struct Kernel {
     CodeBlob blob;
     int threads = 1;
+    std::vector<LayoutCode> layouts;
     bool checked = false;  // on the buffers of now, as the last check found
   };
 
@@ -33,9 +35,14 @@ class Runner {
   RunReply run(const RunRequest& m);
   /// Empty, or why `id` cannot run now.
   std::string missing(const std::string& id) const;
+  /// The kernel's buffers; what it wants laid out is.
+  std::vector<void*> pointers(const Kernel& k);
   void call(const Kernel& k);
+  /// Non-empty: memory was written that should not have been, and where.
+  std::string trespass() const;
 
   std::unique_ptr<RunnerBuffers> buffers_;
+  LaidOperands laid_;  // of these buffers
   std::unique_ptr<Launcher> launcher_;
   std::unique_ptr<Timer> timer_;  // calibrated when first needed
   std::map<std::string, Kernel> kernels_;

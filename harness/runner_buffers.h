@@ -2,6 +2,7 @@
 // a check, compared after it. Single threaded.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class RunnerBuffers {
   /// Throws std::runtime_error on an unknown type or role, or contents that do not fit.
   explicit RunnerBuffers(const SetupRequest& request);
 
-  void* const* pointers() const { return pointers_.data(); }
+  std::span<void* const> pointers() const { return pointers_; }
   Spans spans() const;
 
   /// Inputs as they were, outputs poisoned (the pattern alternates) or zeroed, canaries whole.

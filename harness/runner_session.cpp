@@ -76,8 +76,9 @@ void RunnerSession::ready() {
 Answer<Reply> RunnerSession::load(const std::string& id, const LoadedCode& code) {
   ready();
   if (loaded_.contains(id)) return {};
-  auto a = ask<Reply>(to_frame(LoadRequest{id, code.code, code.entry_offset, code.threads}),
-                      load_deadline_s);
+  auto a = ask<Reply>(
+      to_frame(LoadRequest{id, code.code, code.entry_offset, code.threads, code.layouts}),
+      load_deadline_s);
   if (a.outcome == search::Outcome::Ok) loaded_.insert(id);
   return a;
 }

@@ -18,6 +18,7 @@ struct LoadedCode {
   std::string code;
   uint64_t entry_offset = 0;
   int threads = 1;
+  std::vector<LayoutCode> layouts;
 };
 
 /// An answer, or what became of the runner.

@@ -52,7 +52,9 @@ class Session {
           const SessionPlan& plan)
       : timer_(timer), launcher_(launcher), buffers_(buffers), spans_(spans), plan_(plan) {}
 
-  void call(const Contestant& c) { launcher_.run(c.kernel, buffers_, c.threads); }
+  void call(const Contestant& c) {
+    launcher_.run(c.kernel, c.buffers != nullptr ? c.buffers : buffers_, c.threads);
+  }
 
   // One sample: ns per call of a batch of `calls`.
   double warm(const Contestant& c, int calls) {

@@ -16,6 +16,7 @@ namespace beamline {
 struct Contestant {
   KernelFn kernel = nullptr;
   int threads = 1;
+  void* const* buffers = nullptr;  // its own; null: those of the session
 };
 
 struct SessionPlan {

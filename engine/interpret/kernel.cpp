@@ -102,4 +102,27 @@ std::optional<std::string> interpret(std::span<const UOp> list,
   return std::nullopt;
 }
 
+std::optional<std::string> interpret(const LinearKernel& kernel,
+                                     std::vector<InterpreterBuffer>& buffers) {
+  const auto exchange = [&](const LinearLayout& l, InterpreterBuffer& other) {
+    std::swap(buffers.at(static_cast<size_t>(l.slot)), other);
+  };
+  std::vector<InterpreterBuffer> aside;
+  std::optional<std::string> error;
+  for (const LinearLayout& l : kernel.layouts) {
+    const LinearArg& made = l.kernel.args.at(0);
+    std::vector<InterpreterBuffer> both(2);
+    both[0] = make_buffer(made.dtype, static_cast<size_t>(made.elements));
+    exchange(l, both[1]);
+    if (!error) error = interpret(l.kernel, both);
+    exchange(l, both[0]);
+    aside.push_back(std::move(both[1]));
+  }
+  if (!error)
+    error = interpret(kernel.list, buffers,
+                      {kernel.grid.threads, kernel.grid.global, kernel.grid.local});
+  for (size_t i = 0; i < aside.size(); i++) exchange(kernel.layouts[i], aside[i]);
+  return error;
+}
+
 }  // namespace beamline

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/ir/uop.h"
+#include "engine/lower/lower.h"
 
 namespace beamline {
 
@@ -35,5 +35,9 @@ struct InterpreterGrid {
 std::optional<std::string> interpret(std::span<const UOp> list,
                                      std::vector<InterpreterBuffer>& buffers,
                                      const InterpreterGrid& grid = {});
+
+/// The same of a whole kernel: laid out operands first.
+std::optional<std::string> interpret(const LinearKernel& kernel,
+                                     std::vector<InterpreterBuffer>& buffers);
 
 }  // namespace beamline

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "engine/ir/node_map.h"
@@ -100,14 +101,19 @@ UOp add_loads(UOp ast) {
   return value.at(ast);
 }
 
-std::vector<UOp> choose_lanes(UOp ast) {
+std::vector<UOp> choose_lanes(UOp ast, int64_t vector_lanes) {
   // For lanes count accesses of consecutive elements, and half those of every other one; against
-  // them those with another stride. What lies in a reduction happens most often, lanes are few on a
-  // short axis, and a scatter costs more than a gather.
+  // them those with another stride. What lies in a reduction happens most often, the vectors of an
+  // axis that does not divide are partly empty, and a scatter costs more than a gather.
   constexpr int often = 8;
+  const auto lanes_of_piece = [&](int64_t n) {
+    const int64_t whole = n / vector_lanes, rest = n % vector_lanes;
+    return static_cast<double>(n) /
+           static_cast<double>(whole + std::popcount(static_cast<uint64_t>(rest)));
+  };
   struct Candidate {
     UOp axis;
-    int score = 0;
+    double score = 0;
     bool consecutive = false;
   };
   std::vector<Candidate> all;
@@ -132,7 +138,7 @@ std::vector<UOp> choose_lanes(UOp ast) {
       if (!index.has_range(c.axis)) continue;
       auto stride = stride_along(index, c.axis);
       if (step && stride == step.vmax() + 1 && unit_stride(index, step)) stride = 1;
-      const int lanes = static_cast<int>(std::min<int64_t>(c.axis.vmax() + 1, 16));
+      const double lanes = lanes_of_piece(c.axis.vmax() + 1);
       c.consecutive |= stride == 1;
       c.score += lanes * (stride == 1             ? 2 * weight
                           : stride == 2 && !store ? weight

@@ -1,6 +1,7 @@
 // Every node gets one piece for each value of the expanded axes it depends on. Stores are written
 // out over all their values at once, and so are hints; what waits for them waits for all of them.
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -30,19 +31,23 @@ class Expander {
  public:
   Expander(UOp ast, const std::vector<UOp>& lanes, int64_t vector_lanes, size_t max_pieces)
       : order_(toposort(ast)), max_pieces_(max_pieces) {
-    for (UOp u : order_) {
-      if (u.op() != Op::RANGE ||
-          (u.axis_type() != AxisType::UPCAST && u.axis_type() != AxisType::UNROLL))
-        continue;
-      Axis a{u, {}};
-      const int64_t n = u.vmax() + 1;
-      if (std::ranges::find(lanes, u) != lanes.end())
-        cut(n, vector_lanes, a.values);
-      else
-        for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
-      axis_of_.emplace(u, axes_.size());
-      axes_.push_back(std::move(a));
-    }
+    // Vectors side by side come one after the other: of a register tile's operands, those that are
+    // few stay in registers, and the others pass.
+    for (const bool vectors : {false, true})
+      for (UOp u : order_) {
+        if (u.op() != Op::RANGE ||
+            (u.axis_type() != AxisType::UPCAST && u.axis_type() != AxisType::UNROLL) ||
+            vectors != (std::ranges::find(lanes, u) != lanes.end()))
+          continue;
+        Axis a{u, {}};
+        const int64_t n = u.vmax() + 1;
+        if (vectors)
+          cut(n, vector_lanes, a.values);
+        else
+          for (int64_t i = 0; i < n; i++) a.values.push_back(iconst(i));
+        axis_of_.emplace(u, axes_.size());
+        axes_.push_back(std::move(a));
+      }
     for (UOp u : order_)
       if (u.op() == Op::WMMA && tensor_core(u.text())->shape->by_lane()) {
         step_ = axis_of_.at(u.src(3));
@@ -60,6 +65,7 @@ class Expander {
         keep(u, {{a->second}, axes_[a->second].values});
         continue;
       }
+      if (u.op() == Op::STORE && stored_across(u)) continue;
       if (u.op() == Op::STORE || u.op() == Op::NOOP)
         store(u);
       else if (u.op() == Op::WMMA && tensor_core(u.text())->shape->by_lane())
@@ -181,6 +187,74 @@ class Expander {
     }
     keep(u, std::move(p));
     return true;
+  }
+
+  // The other way round: a store whose lanes lie apart. Its values are transposed in registers, and
+  // runs along the axis of consecutive elements are stored.
+  bool stored_across(UOp u) {
+    const UOp memory = u.src(0).src(0), index = u.src(0).src(1);
+    if (memory.op() != Op::PARAM) return false;
+    const std::vector<UOp> operands = u.srcs();
+    const std::vector<size_t> axes = axes_of(operands);
+    const auto along = std::ranges::find_if(axes, [&](size_t a) {
+      return axes_[a].values[0].shape().empty() && unit_stride(index, axes_[a].range);
+    });
+    if (along == axes.end()) return false;
+    const size_t count = axes_[*along].values.size();
+    size_t stride = 1;
+    for (auto later = along + 1; later != axes.end(); ++later)
+      stride *= axes_[*later].values.size();
+    std::vector<UOp> stores;
+    for (size_t c = 0; c < combinations(axes); c++) {
+      const UOp at = piece(index, axes, c);
+      const size_t width = at.shape().empty() ? 0 : static_cast<size_t>(at.shape()[0]);
+      const auto step = lane_step(at);
+      if (count < 2 || width < 4 || !step || *step == 0 || *step == 1) return false;
+      const size_t first = c / stride % count;
+      if (first % width != 0) continue;  // stored with the run that it is in
+      const size_t run = std::min(width, count - first);
+      std::vector<size_t> row;
+      for (size_t i = 0; i < std::bit_ceil(run); i++)
+        row.push_back(c + std::min(i, run - 1) * stride);
+      run_of_stores(u, axes, row, run, stores);
+    }
+    total_ += stores.size();
+    keep(u, {{}, {make(Op::GROUP, DType::Void, stores)}});
+    return true;
+  }
+  // Rows of vectors as runs of `run` elements, one for each of the vectors' lanes.
+  void run_of_stores(UOp u, std::span<const size_t> axes, const std::vector<size_t>& row,
+                     size_t run, std::vector<UOp>& stores) {
+    const UOp memory = u.src(0).src(0), at = piece(u.src(0).src(1), axes, row[0]);
+    const auto width = static_cast<size_t>(at.shape()[0]);
+    const auto lane = [](UOp v, size_t l) {
+      return v.shape().empty() ? v
+                               : make(Op::INDEX, v.dtype(), {v, iconst(static_cast<int64_t>(l))});
+    };
+    std::vector<UOp> rows;
+    for (size_t c : row) {
+      const UOp v = piece(u.src(1), axes, c);
+      rows.push_back(v.shape().empty() ? stack(std::vector<UOp>(width, v)) : v);
+    }
+    const size_t n = row.size();
+    const std::vector<UOp> columns = transpose_registers(rows);
+    for (size_t l = 0; l < width; l++) {
+      std::vector<UOp> elements, gate;
+      for (size_t i = 0; i < n; i++) {
+        elements.push_back(lane(columns[l % n], l / n * n + i));
+        const UOp inside = bool_const(i < run);
+        gate.push_back(u.nsrc() < 3 ? inside : lane(piece(u.src(2), axes, row[i]), l) & inside);
+      }
+      const UOp base[] = {lane_of(at, l)};
+      const int64_t size[] = {static_cast<int64_t>(n)};
+      std::vector<UOp> src{make(Op::INDEX, memory.dtype(), {memory, base[0]}), elements[0]};
+      if (n > 1) {
+        src[0] = make(Op::SHRINK, memory.dtype(), {memory, stack(base), dims(size)});
+        src[1] = n == width ? columns[l] : stack(elements);
+      }
+      if (u.nsrc() == 3 || run < n) src.push_back(n > 1 ? stack(gate) : gate[0]);
+      stores.push_back(make(Op::STORE, DType::Void, src));
+    }
   }
 
   void store(UOp u) {

@@ -85,6 +85,41 @@ class Linearizer {
     return i;
   }
 
+  // The additions of one step of a loop onto an accumulator, first to last; empty: what is stored
+  // is something else.
+  std::vector<int> chain_of(UOp store) {
+    const UOp memory = memory_of(store.src(0));
+    std::vector<int> chain;
+    if (memory.op() != Op::BUFFER || memory.addrspace() != AddrSpace::Reg) return chain;
+    const auto so_far = [&](UOp v) { return v.op() == Op::LOAD && memory_of(v.src(0)) == memory; };
+    UOp v = store.src(1);
+    for (const Op op = v.op(); v.op() == op && ops::reduce.has(op);) {
+      chain.push_back(static_cast<int>(at(v)));
+      const bool first = so_far(v.src(0)) || (v.src(0).op() == op && !so_far(v.src(1)));
+      v = v.src(first ? 0 : 1);
+    }
+    if (!so_far(v)) chain.clear();
+    std::ranges::reverse(chain);
+    return chain;
+  }
+  // The order in which a loop's items are asked for: accumulators take their steps together, so
+  // that what a step reads is held for that step alone; then as they come.
+  std::vector<int> asked(int loop) {
+    std::vector<std::vector<int>> chains;
+    size_t longest = 0;
+    for (int i : body(loop))
+      if (order_[at_(i)].op() == Op::STORE) {
+        chains.push_back(chain_of(order_[at_(i)]));
+        longest = std::max(longest, chains.back().size());
+      }
+    std::vector<int> out;
+    for (size_t step = 0; longest > 1 && step < longest; step++)
+      for (const std::vector<int>& c : chains)
+        if (step < c.size() && around_[at_(c[step])] == loop) out.push_back(c[step]);
+    out.insert(out.end(), body(loop).begin(), body(loop).end());
+    return out;
+  }
+
   void emit(int loop) {
     // What an item waits for inside this loop: for a child loop, whatever its nodes use from here.
     std::vector<int> todo = body(loop);
@@ -104,7 +139,7 @@ class Linearizer {
       }
     }
     std::vector<std::pair<int, bool>> stack;
-    for (int first : body(loop)) {
+    for (int first : asked(loop)) {
       if (order_[at_(first)].op() == Op::END) continue;  // emitted with its loop
       stack.emplace_back(first, false);
       while (!stack.empty()) {

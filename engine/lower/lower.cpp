@@ -19,6 +19,7 @@ struct State {
   const Opts& opts;
   Opts applied{};
   std::vector<Packing> packings{};
+  std::vector<Layout> layouts{};
   std::vector<UOp> lanes{};
   int64_t vector_lanes = 1;
   Grid grid{};
@@ -51,9 +52,11 @@ void apply_all(State& s) {
     s.refusal = refusal->reason;
     return;
   }
-  s.graph = std::get<KernelSchedule>(scheduled).ast();
-  s.applied = std::get<KernelSchedule>(scheduled).applied();
-  s.packings = std::get<KernelSchedule>(scheduled).packings();
+  const auto& schedule = std::get<KernelSchedule>(scheduled);
+  s.graph = schedule.ast();
+  s.applied = schedule.applied();
+  s.packings = schedule.packings();
+  s.layouts = schedule.layouts();
 }
 
 void expand_all(State& s) {
@@ -97,9 +100,9 @@ struct Pass {
 constexpr Pass passes[] = {
     {"apply opts",            apply_all},
     {"add loads",             [](State& s) { s.graph = add_loads(s.graph); }},
-    {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings); }},
+    {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings, lanes_of(s.graph, s.target)); }},
     {"group reduces",         [](State& s) { if (s.target.has_local) s.graph = reduce_across_groups(s.graph); }},
-    {"choose lanes",          [](State& s) { s.lanes = choose_lanes(s.graph); s.vector_lanes = lanes_of(s.graph, s.target); }},
+    {"choose lanes",          [](State& s) { s.vector_lanes = lanes_of(s.graph, s.target); s.lanes = choose_lanes(s.graph, s.vector_lanes); }},
     {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes, has(s.applied, OptKind::PREFETCH)); }},
     {"add grid",              [](State& s) { s.graph = add_grid(s.graph, s.grid); }},
     {"expand",                expand_all},
@@ -177,6 +180,12 @@ std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, con
   k.args = args_of(k.list);
   k.grid = s.grid;
   k.opts = std::move(s.applied);
+  for (const Layout& l : s.layouts) {
+    LowerOptions plain;
+    plain.check = options.check;
+    auto copy = lower(l.copy, {}, target, plain);
+    k.layouts.push_back({l.slot, std::get<LinearKernel>(std::move(copy))});
+  }
   return k;
 }
 

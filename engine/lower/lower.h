@@ -33,14 +33,24 @@ struct Grid {
 /// the caller's fault.
 std::vector<UOp> kernel_variables(UOp ast);
 
+struct LinearLayout;
+
 /// A kernel as a list: every node after its operands, RANGE ... END in nesting order.
 struct LinearKernel {
   std::string name;
   std::vector<UOp> list;
-  std::vector<LinearArg> args;  // by slot
+  std::vector<LinearArg> args;  // by slot; an operand that is laid out counts as it is then
+  std::vector<LinearLayout> layouts;
   Grid grid;
   Opts opts;  // as applied, amounts of 0 resolved
   Estimates estimates;
+};
+
+/// An operand that the kernel reads in an order of its own: `kernel` writes its slot 0, which has
+/// its place among the arguments then, from slot 1, the operand as it is given.
+struct LinearLayout {
+  int64_t slot = 0;
+  LinearKernel kernel;
 };
 
 struct LowerOptions {

@@ -23,12 +23,12 @@ UOp add_loads(UOp ast);
 /// PACK: the operands' tiles are copied into buffers of their own at their place among the loops,
 /// and read from there; rows of values that a kernel keeps (STAGE) get buffers too. After
 /// add_loads.
-UOp stage_operands(UOp ast, const std::vector<Packing>& packings);
+UOp stage_operands(UOp ast, const std::vector<Packing>& packings, int64_t vector_lanes);
 
-/// The axes whose steps become the lanes of vectors: the UPCAST or UNROLL axis along which most
-/// accesses are of consecutive elements and fewest have a stride, then the best among those that no
-/// value depends on together with one of them; none = scalar code.
-std::vector<UOp> choose_lanes(UOp ast);
+/// The axes whose steps become the lanes of vectors of at most `vector_lanes`: the UPCAST or UNROLL
+/// axis along which most accesses are of consecutive elements and fewest have a stride, then the
+/// best among those that no value depends on together with one of them; none = scalar code.
+std::vector<UOp> choose_lanes(UOp ast, int64_t vector_lanes);
 
 /// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,
 /// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
@@ -50,8 +50,9 @@ UOp add_grid(UOp ast, Grid& grid);
 std::optional<UOp> expand(UOp ast, const std::vector<UOp>& lanes, int64_t vector_lanes,
                           size_t max_pieces = 20000);
 
-/// n vectors of n lanes, n a power of two: vector i of the result has lane i of each. Shuffles of
-/// two vectors, written as STACKs of their lanes: n log2 n of them.
+/// n vectors, n a power of two that divides their lanes: of every n lanes, vector i of the result
+/// has the i-th of each. Shuffles of two vectors, written as STACKs of their lanes: n log2 n of
+/// them.
 std::vector<UOp> transpose_registers(std::vector<UOp> rows);
 
 /// Sums in index math are regrouped so that what changes in outer loops is added first and

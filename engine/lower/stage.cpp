@@ -14,17 +14,7 @@ bool written_out(UOp r) {
   return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
 }
 
-// tile ranges, last one fastest -> element of the buffer
-UOp place(const std::vector<UOp>& tile, const Substitution& renamed) {
-  UOp at = iconst(0);
-  for (UOp r : tile) {
-    const auto it = renamed.find(r);
-    at = at * iconst(KernelSchedule::size(r)) + (it == renamed.end() ? r : it->second);
-  }
-  return at;
-}
-
-UOp stage(UOp ast, const Packing& p, int64_t buffer_slot) {
+UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) {
   UOp load;
   int64_t id = 0;
   for (UOp u : toposort(ast)) {
@@ -37,9 +27,41 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot) {
   // The copy has loops of its own; what is written out anyway it shares with the reader.
   Substitution renamed;
   std::vector<UOp> ended;
-  for (UOp r : p.tile) {
-    if (!written_out(r)) renamed.emplace(r, range(KernelSchedule::size(r), id++, AxisType::LOOP));
-    ended.push_back(written_out(r) ? r : renamed.at(r));
+  UOp to = iconst(0), from = iconst(0), inside;
+  const auto loop = [&](int64_t n, AxisType type) {
+    ended.push_back(range(n, id++, type));
+    return ended.back();
+  };
+  for (const Packing::Dim& d : p.dims) {
+    UOp own = d.ranges[0];
+    const bool last = &d == &p.dims.back(), window = d.ranges.size() > 1;
+    const int64_t length = d.size / d.phases;
+    if (window && last && length % vector_lanes == 0) {
+      own = loop(vector_lanes, AxisType::UPCAST);
+      if (length > vector_lanes)
+        own = loop(length / vector_lanes, AxisType::LOOP) * iconst(vector_lanes) + own;
+    } else if (window || !written_out(own)) {
+      own = loop(length, AxisType::LOOP);
+    } else {
+      ended.push_back(own);
+    }
+    UOp element = own;
+    if (d.phases > 1) {
+      const UOp phase = loop(d.phases, AxisType::LOOP);
+      element = own * iconst(d.phases) + phase, own = phase * iconst(length) + own;
+    }
+    for (UOp r : d.ranges) renamed.emplace(r, iconst(0));
+    renamed[d.ranges[0]] = element;
+    if (d.used < d.size)
+      inside = inside ? inside & (element < iconst(d.used)) : element < iconst(d.used);
+    to = to * iconst(d.size) + own, from = from * iconst(d.size) + d.place;
+  }
+  UOp copied_value = substitute(load, renamed);
+  if (inside) {
+    const bool gated = copied_value.nsrc() == 3;
+    copied_value = make(Op::LOAD, load.dtype(),
+                        {copied_value.src(0), gated ? copied_value.src(1) : const_like(load, 0),
+                         gated ? copied_value.src(2) & inside : inside});
   }
   ParamArg arg;
   arg.slot = buffer_slot;
@@ -51,11 +73,10 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot) {
     return make(Op::INDEX, memory.dtype(),
                 {deps.size() == 1 ? memory : make(Op::AFTER, memory.dtype(), deps), at});
   };
-  std::vector<UOp> end{make(Op::STORE, DType::Void,
-                            {element(p.outer, place(p.tile, renamed)), substitute(load, renamed)})};
+  std::vector<UOp> end{make(Op::STORE, DType::Void, {element(p.outer, to), copied_value})};
   end.insert(end.end(), ended.begin(), ended.end());
   const UOp copied = make(Op::END, DType::Void, end);
-  const UOp read = make(Op::LOAD, load.dtype(), {element({copied}, place(p.tile, {}))});
+  const UOp read = make(Op::LOAD, load.dtype(), {element({copied}, from)});
   return substitute(ast, {{load, read}});
 }
 
@@ -89,7 +110,7 @@ UOp keep_rows(UOp ast, int64_t buffer_slot) {
     std::vector<UOp> expanded;
     for (const Node* n : u.ranges()) (written_out(UOp(n)) ? expanded : address).push_back(UOp(n));
     for (UOp r : expanded) row.rows *= KernelSchedule::size(r);
-    row.which = place(expanded, {});
+    row.which = place_among(expanded);
     const std::vector<UOp> own = ranges_of(u);
     fill.insert(fill.end(), own.begin(), own.end());
     ParamArg arg;
@@ -99,7 +120,7 @@ UOp keep_rows(UOp ast, int64_t buffer_slot) {
     address[0] = row.memory = buffer(arg, u.dtype(), shape);
     const UOp memory = address.size() == 1 ? row.memory : make(Op::AFTER, u.dtype(), address);
     const UOp at =
-        make(Op::INDEX, u.dtype(), {memory, place(own, {}) * iconst(row.rows) + row.which});
+        make(Op::INDEX, u.dtype(), {memory, place_among(own) * iconst(row.rows) + row.which});
     fill[0] = make(Op::STORE, DType::Void, {at, src[0]});
     row.filled = make(Op::END, DType::Void, fill);
     rows.emplace(u, row);
@@ -110,9 +131,9 @@ UOp keep_rows(UOp ast, int64_t buffer_slot) {
 
 }  // namespace
 
-UOp stage_operands(UOp ast, const std::vector<Packing>& packings) {
+UOp stage_operands(UOp ast, const std::vector<Packing>& packings, int64_t vector_lanes) {
   for (size_t i = 0; i < packings.size(); i++)
-    ast = stage(ast, packings[i], static_cast<int64_t>(i));
+    ast = stage(ast, packings[i], static_cast<int64_t>(i), vector_lanes);
   return keep_rows(ast, static_cast<int64_t>(packings.size()));
 }
 

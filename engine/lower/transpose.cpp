@@ -15,15 +15,15 @@ UOp shuffle(UOp a, UOp b, const std::vector<int64_t>& from, const std::vector<bo
 }  // namespace
 
 std::vector<UOp> transpose_registers(std::vector<UOp> rows) {
-  const size_t n = rows.size();
-  CHECK(n > 0 && (n & (n - 1)) == 0);
+  const size_t n = rows.size(), width = static_cast<size_t>(rows.at(0).shape()[0]);
+  CHECK((n & (n - 1)) == 0 && width % n == 0);
   // Exchanges the off-diagonal blocks of size s within blocks of 2s, for every s.
   for (size_t s = n / 2; s > 0; s /= 2)
     for (size_t i = 0; i < n; i++) {
       if (i & s) continue;
-      std::vector<int64_t> low(n), high(n);
-      std::vector<bool> low_second(n), high_second(n);
-      for (size_t l = 0; l < n; l++) {
+      std::vector<int64_t> low(width), high(width);
+      std::vector<bool> low_second(width), high_second(width);
+      for (size_t l = 0; l < width; l++) {
         const bool upper = (l & s) != 0;
         low[l] = static_cast<int64_t>(upper ? l - s : l);
         high[l] = static_cast<int64_t>(upper ? l : l + s);

@@ -97,6 +97,7 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
     if (u.op() == Op::STORE) stored += u.src(0).src(0).numel() * dtype_bytes(u.src(0).dtype());
   }
   std::ranges::sort(slots);
+  for (int64_t slot : slots) try_opt({OptKind::LAYOUT, slot, {}});
   for (int64_t slot : slots)
     for (int64_t level = 0; level <= std::min(loops, max_axes); level++)
       try_opt({OptKind::PACK, slot, {level}});

@@ -67,17 +67,16 @@ bool fuses(const Target& target) {
   return target.instructions.empty() || target.instructions.find("fma") != std::string::npos;
 }
 
-Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const Target& target,
-               const HeuristicLimits& limits) {
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const TileUse& use,
+               const Target& target, const HeuristicLimits& limits) {
   const auto fits = [&](int64_t size, int64_t amount) {
     return target.masked_tails || size % amount == 0;
   };
-  Tile best{lanes_for(columns, lanes), 1};
+  Tile best{lanes_for(columns, lanes), 1, INFINITY};
   if (!target.masked_tails)
     best.width =
         dividing(columns, std::min(best.width, lanes * (target.vector_registers / 2)), lanes);
   const int spare = fuses(target) ? 1 : 2;  // what a row shares, and a product
-  double best_time = INFINITY;
   for (int64_t v = 1; v <= limits.tile_vectors; v++) {
     const int64_t width = std::min(lanes_for(columns, lanes), v * lanes);
     const int64_t vectors = blocks(width, lanes);
@@ -88,13 +87,13 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool masked, const 
     const int64_t most = std::min<int64_t>(width < lanes ? limits.narrow_rows : limits.tile_rows,
                                            (target.vector_registers - vectors - spare) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
-      if (!fits(rows, r)) continue;
+      if (!fits(rows, r) || (use.whole_rows && rows % r != 0)) continue;
       const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
-      const double masks = masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
+      const double masks = use.masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
       const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +
                           limits.loop_cost + limits.load_weight * loads;
       const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
-      if (time < best_time) best = {width, r}, best_time = time;
+      if (time < best.time) best = {width, r, time};
     }
     if (width >= columns) break;
   }

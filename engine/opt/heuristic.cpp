@@ -50,6 +50,7 @@ class Heuristic {
         lane = &a;
         break;
       }
+    if (lane && !by_lane_ && over_channels(*lane)) return schedule_.applied();
     if (lane)
       along_outputs(*lane);
     else if (reduces_.empty())
@@ -65,6 +66,8 @@ class Heuristic {
     int64_t slot = 0;
     int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
     bool awkward = false;      // read under a gate or with a stride
+    bool constant = false;
+    bool window = false;  // gated, or the same elements are read by several steps of the reduction
   };
 
   // Products of types that the processor has an instruction for.
@@ -133,8 +136,9 @@ class Heuristic {
       return;
     }
     Operand shared = operand(lane, *rows);
-    const bool packs = packable(shared, lane) && rows->size >= limits_.pack_rows;
-    Tile tile = best_tile(lane.size, rows->size, lanes_, !packs, target_, limits_);
+    const bool packs =
+        packable(shared, lane) && (shared.constant || rows->size >= limits_.pack_rows);
+    Tile tile = best_tile(lane.size, rows->size, lanes_, {.masked = !packs}, target_, limits_);
     // What the rows read may lie along the rows: a step of the reduction then goes to another page.
     const Operand across = operand(*rows, lane);
     const bool strides = across.column_bytes > 0 && !across.awkward;
@@ -155,17 +159,13 @@ class Heuristic {
                           shared.column_bytes * lane.size > limits_.pack_above);
     const bool few = pays && rows->size < limits_.few_rows &&
                      shared.column_bytes * lane.size <= limits_.few_bytes;
-    // Packed columns are consecutive; then it is the rows that do not stay in the cache.
-    const bool same_sets =
-        rows->size >= limits_.few_rows && (strides || across.column_bytes % limits_.same_sets == 0);
     int64_t parts = 1;
-    if (wide && (strides || tile.width < lane.size) && (!pays || few || same_sets))
-      parts = reduce_in_blocks(pays && !few ? limits_.reduce_packed : limits_.reduce_block);
+    if (wide && (few || (strides && reduces_[0].size > limits_.long_way)))
+      parts = reduce_in_blocks(limits_.reduce_block);
     if (parts > 1 && few) pays = false;
     if (pays) {
       shared.column_bytes /= parts;
-      const int64_t level = pack(shared, lane, *rows, tile.width);
-      if (strides && level >= 0) schedule_.apply({OptKind::PACK, across.slot, {level + 1}});
+      pack(shared, lane, *rows, tile.width);
     } else if (parts > 1) {
       rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, *rows);
     }
@@ -199,6 +199,47 @@ class Heuristic {
     if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
   }
 
+  // A constant operand (weights) moves along channels, and not along the pixels, which are stored
+  // side by side: laid out ahead of time it is as good for lanes, and no lane is left empty at the
+  // end of a row of pixels. The results are transposed in registers, once for a whole reduction.
+  bool over_channels(const AxisUse& pixels) {
+    const AxisUse* channels = nullptr;
+    Operand weights, image;
+    for (const AxisUse& a : outputs_)
+      if (&a != &pixels && operand(a, pixels).constant && operand(pixels, a).column_bytes > 0 &&
+          (!channels || a.size > channels->size))
+        channels = &a, weights = operand(a, pixels), image = operand(pixels, a);
+    if (!channels || channels->size < lanes_) return false;
+    HeuristicLimits narrow = limits_;
+    narrow.tile_vectors = static_cast<int>(std::clamp<int64_t>(
+        limits_.pack_bytes / (weights.column_bytes * lanes_), 1, limits_.tile_vectors));
+    const Tile tile = best_tile(channels->size, pixels.size, lanes_, {.whole_rows = image.window},
+                                target_, narrow),
+               other = best_tile(pixels.size, channels->size, lanes_, {.masked = true}, target_,
+                                 limits_);
+    const auto steps = static_cast<double>(weights.column_bytes / dtype_bytes(stored_));
+    const auto vectors = static_cast<double>(blocks(channels->size, lanes_) * pixels.size);
+    if (tile.time + vectors * limits_.transpose_cost / steps >= other.time ||
+        !apply(OptKind::UPCAST, channels->range, tile.width))
+      return false;
+    apply(OptKind::UPCAST, pixels.range, balanced(pixels.size, tile.rows));
+    if (image.window) pack_image(*channels, image.slot);
+    schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
+    return true;
+  }
+  // Its edges are padded in a copy, as far out as there is room for it; then all channels pass over
+  // one copy.
+  void pack_image(const AxisUse& channels, int64_t slot) {
+    int64_t loops = 0;
+    for (UOp r : schedule_.axes()) loops += r.axis_type() == AxisType::WEAK;
+    for (int64_t level = 0; level < loops; level++) {
+      const UOp blocks_of_channels = loop_of(channels);
+      if (blocks_of_channels && level > place(blocks_of_channels))
+        schedule_.apply({OptKind::SWAP, place(blocks_of_channels), {level}});
+      if (!schedule_.apply({OptKind::PACK, slot, {level}})) return;
+    }
+  }
+
   // Each loop over the row gets lanes of its own where it moves by one element; where rows lie side
   // by side, they are the lanes of all.
   void along_rows() {
@@ -220,11 +261,17 @@ class Heuristic {
     for (const AxisUse& r : reduces_)
       if (r.unit_loads > 0)
         apply(OptKind::UNROLL, r.range, std::min(r.size, lanes_ * limits_.reduce_vectors));
+    if (stored_bytes() >= limits_.stream_above) schedule_.apply({OptKind::STREAM, 0, {}});
   }
 
-  // Several steps an iteration, if possible along the axis that a load is contiguous on.
+  // Several steps an iteration of a small tile, if possible along the axis that a load is
+  // contiguous on.
   void several_steps() {
     if (!fuses(target_)) return;  // the products of all steps would wait in registers
+    int64_t held = 1;
+    for (UOp r : schedule_.axes())
+      if (r.axis_type() == AxisType::UPCAST) held *= KernelSchedule::size(r);
+    if (held >= lanes_ * target_.vector_registers / 2) return;
     const AxisUse* steps = nullptr;
     for (const AxisUse& r : reduces_)
       if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
@@ -234,8 +281,8 @@ class Heuristic {
   // Few columns, and rows whose operand lies along them: the rows become the lanes, their operand
   // is packed a block at a time, and the results, few a block, are scattered.
   bool rows_as_lanes(const AxisUse& columns, const AxisUse& rows, const Operand& across) {
-    Tile tile = best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, false,
-                          target_, limits_);
+    Tile tile = best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, {}, target_,
+                          limits_);
     tile.width = std::min(tile.width, limits_.pack_bytes / across.column_bytes / lanes_ * lanes_);
     if (tile.width < lanes_ || rows.size <= tile.width ||
         !apply(OptKind::UPCAST, rows.range, tile.width))
@@ -274,14 +321,22 @@ class Heuristic {
     for (UOp u : toposort(ast_)) {
       const bool reads = u.op() == Op::INDEX && u.src(0).op() == Op::PARAM;
       if (!reads || !u.src(1).has_range(lane.range) || u.src(1).has_range(rows.range)) continue;
+      UOp gate;
+      const UOp flat = split_gate(u.src(1), gate);
+      const bool gated = static_cast<bool>(gate);
+      bool window = gated;
       int64_t depth = 1;
-      for (const Node* n : u.src(1).ranges())
-        if (const AxisType t = UOp(n).axis_type(); t == AxisType::REDUCE || t == AxisType::UNROLL)
-          depth *= KernelSchedule::size(UOp(n));
-      const bool gated = u.src(1).op() == Op::WHERE;
+      for (const Node* n : u.src(1).ranges()) {
+        const UOp r(n);
+        if (r.axis_type() != AxisType::REDUCE && r.axis_type() != AxisType::UNROLL) continue;
+        const int64_t steps = KernelSchedule::size(r);
+        depth *= steps;
+        const auto step = stride_along(flat, r), moved = stride_along(flat, lane.range);
+        window |= step && moved && *step < *moved * lane.size && *moved < *step * steps;
+      }
       if (depth > 1)
         out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
-               gated || !unit_stride(u.src(1), lane.range)};
+               gated || !unit_stride(u.src(1), lane.range), u.src(0).param().constant, window};
     }
     return out;
   }
@@ -307,13 +362,17 @@ class Heuristic {
     return {next, count};
   }
   // Blocks of its columns are copied together; then all rows pass over one block: their loop goes
-  // inside of those that the operand depends on. Returns the loops around the copy, or -1.
-  int64_t pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
-    if (!loop_of(rows)) return -1;
+  // inside of those that the operand depends on.
+  void pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows, int64_t width) {
+    const auto place_operand = [&](int64_t level) {
+      if (!shared.constant || schedule_.apply({OptKind::LAYOUT, shared.slot, {}}))
+        schedule_.apply({OptKind::PACK, shared.slot, {level}});
+    };
+    if (!loop_of(rows)) return place_operand(0);
     int64_t inner = -1;
     if (const UOp columns = loop_of(lane)) {
       const int64_t count = KernelSchedule::size(columns);
-      const int64_t together = evenly(count, limits_.pack_bytes / (shared.column_bytes * width));
+      const int64_t together = evenly(count, limits_.side_bytes / (shared.column_bytes * width));
       // Blocks side by side are worth it where nothing lies between, and where what the rows read
       // would not stay in the cache from one block to the next.
       const bool large = operand(rows, lane).column_bytes * rows.size > limits_.pack_bytes;
@@ -325,9 +384,7 @@ class Heuristic {
     }
     const int64_t at = place(loop_of(rows));
     if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
-    const int64_t level = std::max(at, inner);
-    schedule_.apply({OptKind::PACK, shared.slot, {level}});
-    return level;
+    place_operand(std::max(at, inner));
   }
 
   // Stored along one axis, read along another: square blocks, transposed in registers. Two vectors

@@ -24,23 +24,24 @@ struct HeuristicLimits {
   int reduce_vectors = 4;   // partial sums of a contiguous reduction
   int dot_rows = 4;         // output rows, and columns, of a tile of contiguous reductions
   int window = 8;           // steps of a reduction that is written out, as those of a pool are
-  int unroll = 4;           // steps of the reduction in one iteration of a register tile
+  int unroll = 4;           // steps of the reduction in one iteration of a small register tile
   int blocks_across = 8;    // blocks side by side of what is read across
   int64_t stream_above = int64_t{16} << 20;      // bytes of a result that is stored past the caches
   int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
+  int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
   int64_t pack_rows = 32;                 // least rows that read a packed block
   int64_t moved_rows = 8;                 // and that make up for a sum of what they share
   int64_t few_rows = 48;         // that read it often enough where the reduction is in blocks
   int64_t reduce_block = 448;    // most steps of a reduction between visits to the result
-  int64_t reduce_packed = 1024;  // the same where an operand is packed
+  int64_t long_way = 1024;       // steps of one whose rows are read across
   int64_t few_bytes = int64_t{16} << 20;  // of an operand that few rows read so, not packed
-  int64_t same_sets = 4096;  // bytes between rows of which a first-level cache holds few
   double fma_ports = 2, load_ports = 2;
-  double loop_cost = 1.5;    // cycles of an iteration besides its arithmetic
-  double load_weight = 0.1;  // of loads that have a free port, as a share of a cycle
+  double loop_cost = 1.5;     // cycles of an iteration besides its arithmetic
+  double load_weight = 0.1;   // of loads that have a free port, as a share of a cycle
+  double transpose_cost = 6;  // cycles of a vector that is transposed and stored
 };
 
 /// Those of targets with groups. Source: engine.md 5.3, unless a line says otherwise.

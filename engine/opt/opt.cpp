@@ -9,8 +9,8 @@ namespace beamline {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(OptKind::Count)> names = {
-    "TC",       "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP",  "GROUPTOP",
-    "NOLOCALS", "PADTO",  "SWAP",   "TILE",  "PACK",   "STREAM", "PREFETCH"};
+    "TC",    "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP",  "GROUPTOP", "NOLOCALS",
+    "PADTO", "SWAP",   "TILE",   "PACK",  "LAYOUT", "STREAM", "PREFETCH"};
 
 bool read_int(std::string_view s, int64_t& out) {
   const auto [p, ec] = std::from_chars(s.data(), s.data() + s.size(), out);
@@ -19,8 +19,14 @@ bool read_int(std::string_view s, int64_t& out) {
 
 }  // namespace
 
-bool has_axis(OptKind k) {
-  return k != OptKind::NOLOCALS && k != OptKind::STREAM && k != OptKind::PREFETCH;
+int numbers_of(OptKind k) {
+  switch (k) {
+    case OptKind::NOLOCALS:
+    case OptKind::STREAM:
+    case OptKind::PREFETCH: return 0;
+    case OptKind::LAYOUT: return 1;
+    default: return 2;
+  }
 }
 std::string_view opt_kind_name(OptKind k) { return names[static_cast<size_t>(k)]; }
 std::optional<OptKind> opt_kind_from_name(std::string_view name) {
@@ -34,8 +40,7 @@ std::string opts_text(const Opts& opts) {
   for (const Opt& o : opts) {
     if (!s.empty()) s += ';';
     s += opt_kind_name(o.kind);
-    if (!has_axis(o.kind)) continue;
-    s += fmt::format(":{}", o.axis);
+    if (numbers_of(o.kind) > 0) s += fmt::format(":{}", o.axis);
     if (o.arg.size() == 1) s += fmt::format(":{}", o.arg[0]);
     if (o.arg.size() > 1) s += fmt::format(":({})", fmt::join(o.arg, ","));
   }
@@ -65,13 +70,14 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
       parts.push_back(item.substr(0, item.find(':')));
       item.remove_prefix(parts.back().size());
     }
-    const size_t want = has_axis(o.kind) ? 2 : 0;
+    const auto want = static_cast<size_t>(numbers_of(o.kind));
     if (parts.size() != want)
-      return error(want == 0 ? fmt::format("{} takes no axis", name)
-                             : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
-    if (want) {
-      if (!read_int(parts[0], o.axis) || o.axis < 0)
-        return error(fmt::format("'{}' is not an axis number", parts[0]));
+      return error(want == 0   ? fmt::format("{} takes no axis", name)
+                   : want == 1 ? fmt::format("expected {0}:operand, as in {0}:1", name)
+                               : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
+    if (want > 0 && (!read_int(parts[0], o.axis) || o.axis < 0))
+      return error(fmt::format("'{}' is not an axis number", parts[0]));
+    if (want > 1) {
       std::string_view arg = parts[1];
       const bool list = arg.size() >= 2 && arg.front() == '(' && arg.back() == ')';
       if (list != (o.kind == OptKind::TC))

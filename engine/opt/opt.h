@@ -9,13 +9,16 @@
 //           loop, and what is summed up so far lies in the result
 //   SWAP    two loops change places
 //   PACK    an operand's tile copied into a buffer of the thread's own
+//   LAYOUT  a constant operand laid out ahead of time in the order in which the loops read it: a
+//           kernel of its own writes it once, before this one runs
 //   STREAM  whole vectors are stored past the caches; the results are not read again soon
 //   PREFETCH  the results of a register tile are fetched for writing before its reduction starts
 //   TC      a sum of products given to matrix units, or on processors to instructions that multiply
 //           and add up neighbours of the reduction, a lane each (tensor_core.h)
 //   LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
-// a buffer slot in its place, and the number of output loops around the packing.
+// a buffer slot in its place, and the number of output loops around the packing; LAYOUT a slot
+// alone.
 #pragma once
 #include <optional>
 #include <string>
@@ -40,20 +43,20 @@ enum class OptKind : uint8_t {
   SWAP,
   TILE,
   PACK,
+  LAYOUT,
   STREAM,
   PREFETCH,
   Count
 };
-/// STREAM, PREFETCH and NOLOCALS say something about the kernel, not about an axis: the name is
-/// all.
-bool has_axis(OptKind k);
+/// Numbers behind the name: none where it says something about the kernel, one of an operand alone.
+int numbers_of(OptKind k);
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);
 
 struct Opt {
   OptKind kind = OptKind::UPCAST;
   int64_t axis = 0;
-  Ints arg;  // one amount; TC: select, level, use; without an axis: none
+  Ints arg;  // one amount; TC: select, level, use; none where there are fewer than two numbers
   int64_t amount() const { return arg.empty() ? 0 : arg[0]; }
   friend bool operator==(const Opt&, const Opt&) = default;
 };

@@ -249,9 +249,11 @@ void KernelSchedule::split(OptKind kind, UOp r, int64_t k) {
 
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::PACK) return pack(opt);
+  if (opt.kind == OptKind::LAYOUT) return lay_out(opt);
   if (opt.kind == OptKind::STREAM) return stream(opt);
   if (opt.kind == OptKind::PREFETCH) return prefetch(opt);
-  if (!packings_.empty()) return "what splits or moves loops comes before PACK";
+  if (!packings_.empty() || !layouts_.empty())
+    return "what splits or moves loops comes before PACK and LAYOUT";
   if (opt.kind == OptKind::TC) return use_tensor_core(opt);
   if (needs_local(opt.kind) && !target_.has_local)
     return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
@@ -319,9 +321,7 @@ UOp split_gate(UOp index, UOp& valid) {
   return index;
 }
 
-std::optional<int64_t> stride_along(UOp index, UOp r) {
-  if (!index.has_range(r)) return 0;
-  // Sums and multiples of ranges, nearly always.
+std::optional<int64_t> linear_stride(UOp index, UOp r) {
   int64_t stride = 0;
   std::vector<std::pair<UOp, int64_t>> todo{{index, 1}};
   while (!todo.empty()) {
@@ -337,11 +337,17 @@ std::optional<int64_t> stride_along(UOp index, UOp r) {
                std::abs(u.src(1).ival()) < (int64_t{1} << 40)) {
       todo.emplace_back(u.src(0), factor * u.src(1).ival());
     } else {
-      const UOp step = simplify(substitute(index, {{r, r + iconst(1)}}) - index);
-      return step.is_const() ? std::optional(step.ival()) : std::nullopt;
+      return std::nullopt;
     }
   }
   return stride;
+}
+
+std::optional<int64_t> stride_along(UOp index, UOp r) {
+  // Sums and multiples of ranges, nearly always.
+  if (const auto linear = linear_stride(index, r)) return linear;
+  const UOp step = simplify(substitute(index, {{r, r + iconst(1)}}) - index);
+  return step.is_const() ? std::optional(step.ival()) : std::nullopt;
 }
 
 bool unit_stride(UOp index, UOp r) { return stride_along(index, r) == 1; }

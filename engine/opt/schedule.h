@@ -9,6 +9,7 @@
 
 #include "engine/ir/target.h"
 #include "engine/opt/opt.h"
+#include "engine/rewrite/rewriter.h"
 
 namespace beamline {
 
@@ -24,10 +25,26 @@ struct OptRefusal {
 /// One operand's tile in a buffer of the thread's own, in the order in which the inner loops read
 /// it: copied once inside the loops `outer`, read many times by what lies deeper.
 struct Packing {
+  // Of the buffer: a range of the tile, or several that move over the same elements, as the steps
+  // of a window and of what it moves along do. `place` is where they are, the first of `ranges`
+  // goes one element a step, and `used` elements are copied. Elements that lie `phases` apart lie
+  // side by side: what lanes read with a stride.
+  struct Dim {
+    std::vector<UOp> ranges;
+    UOp place;
+    int64_t used = 0, size = 0, phases = 1;
+  };
   int64_t slot = 0;
   std::vector<UOp> outer;  // ranges open around the copy
-  std::vector<UOp> tile;   // ranges that index the buffer, last one fastest
+  std::vector<Dim> dims;   // last one fastest
   int64_t elements() const;
+};
+
+/// A constant operand in the order in which the loops read it. `copy` is a kernel that writes it:
+/// slot 0, from the operand as it is given: slot 1.
+struct Layout {
+  int64_t slot = 0;
+  UOp copy;
 };
 
 class KernelSchedule {
@@ -47,6 +64,8 @@ class KernelSchedule {
   const Opts& applied() const { return applied_; }
   /// What PACK asked for; the AST does not show it, lowering carries it out.
   const std::vector<Packing>& packings() const { return packings_; }
+  /// What LAYOUT asked for; the AST reads the new places already.
+  const std::vector<Layout>& layouts() const { return layouts_; }
   /// Ids of the loops over blocks of n and of m that a TC opt left.
   std::pair<int64_t, int64_t> matrix_axes() const { return matrix_axes_; }
   /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
@@ -93,7 +112,15 @@ class KernelSchedule {
   // The same on a processor, in lane_products.cpp: k becomes blocks and the steps of a lane.
   std::optional<std::string> use_lane_products(const Opt& opt, const Product& product,
                                                const std::vector<const TensorCore*>& cores);
+  // The only place that reads an operand which nobody writes, or why PACK and LAYOUT cannot have
+  // it.
+  std::variant<UOp, std::string> only_read(const Opt& opt) const;
+  // Written out axes last, and last of these the one that may become lanes.
+  void sort_tile(std::vector<UOp>& tile, UOp index) const;
+  // The tile of an operand that is read at `index`: ranges that overlap share a dimension.
+  std::vector<Packing::Dim> dims_of(std::vector<UOp> tile, UOp index, DType t) const;
   std::optional<std::string> pack(const Opt& opt);
+  std::optional<std::string> lay_out(const Opt& opt);
   std::optional<std::string> stream(const Opt& opt);
   std::optional<std::string> prefetch(const Opt& opt);
   // In reduce_blocks.cpp: TILE of a reduction.
@@ -105,6 +132,7 @@ class KernelSchedule {
   Target target_;
   Opts applied_;
   std::vector<Packing> packings_;
+  std::vector<Layout> layouts_;
   bool no_locals_ = false;
   bool in_blocks_ = false;   // the reduction
   bool only_asked_ = false;  // see legal(): the graph is not needed any more
@@ -121,8 +149,14 @@ std::variant<KernelSchedule, OptRefusal> apply_opts(UOp ast, const Opts& opts,
 /// One line an axis: index, size, type, as people read opts; colours by type when asked.
 std::string describe_axes(const KernelSchedule& s, bool color);
 
+/// The place among all steps of `ranges`, last one fastest; steps of those that `renamed` has count
+/// as those of what they became.
+UOp place_among(const std::vector<UOp>& ranges, const Substitution& renamed = {});
 /// The index without its gates; `valid` receives them, or null.
 UOp split_gate(UOp index, UOp& valid);
+/// The same of an expression that is a sum of multiples of ranges and of what r does not move: true
+/// for steps beyond those of r, too.
+std::optional<int64_t> linear_stride(UOp index, UOp r);
 /// By how much the flat index moves per step of r, if always by the same known number of elements.
 std::optional<int64_t> stride_along(UOp index, UOp r);
 /// r numbers what a lane of a processor's matrix product adds up at once.

@@ -9,6 +9,25 @@
 #include "engine/render/llvm.h"
 
 namespace beamline {
+namespace {
+
+RenderedKernel rendered(const LinearKernel& k, const CDialect* dialect, std::string& error) {
+  RenderedKernel out;
+  out.entry = "beamline_kernel";
+  out.source = dialect ? render_c(k, *dialect, out.entry, error) : render_llvm(k, out.entry, error);
+  for (const LinearArg& a : k.args)
+    out.args.push_back(
+        {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
+  for (const LinearLayout& l : k.layouts)
+    out.layouts.push_back({static_cast<int>(l.slot), rendered(l.kernel, dialect, error)});
+  out.estimates = k.estimates;
+  out.threads = static_cast<int>(k.grid.threads);
+  out.global = k.grid.global, out.local = k.grid.local;
+  out.opts_text = opts_text(k.opts);
+  return out;
+}
+
+}  // namespace
 
 std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request) {
   Arena arena;
@@ -38,20 +57,9 @@ std::variant<RenderedKernel, Refusal> render_kernel(const RenderRequest& request
   const auto lowered = lower(ast, std::get<Opts>(opts), request.target, options);
   if (const auto* r = std::get_if<OptRefusal>(&lowered))
     return Refusal{"rejected", fmt::format("opt {}: {}", r->index + 1, r->reason)};
-  const LinearKernel& k = std::get<LinearKernel>(lowered);
-  RenderedKernel out;
-  out.entry = "beamline_kernel";
   std::string error;
-  const CDialect* dialect = c_dialect(renderer);
-  out.source = dialect ? render_c(k, *dialect, out.entry, error) : render_llvm(k, out.entry, error);
+  RenderedKernel out = rendered(std::get<LinearKernel>(lowered), c_dialect(renderer), error);
   if (!error.empty()) return Refusal{"compile_error", error};
-  for (const LinearArg& a : k.args)
-    out.args.push_back(
-        {static_cast<int>(a.slot), std::string(dtype_name(a.dtype)), a.elements, a.written});
-  out.estimates = k.estimates;
-  out.threads = static_cast<int>(k.grid.threads);
-  out.global = k.grid.global, out.local = k.grid.local;
-  out.opts_text = opts_text(k.opts);
   return out;
 }
 

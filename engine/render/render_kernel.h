@@ -28,15 +28,25 @@ struct RenderedArg {
   bool written = false;
 };
 
+struct RenderedLayout;
+
 struct RenderedKernel {
   std::string source;  // LLVM IR, or C for the target cpu:c: entry(buffers, core_id), buffers in
                        // slot order; for targets with groups the dialect of their vendor
   std::string entry;
-  std::vector<RenderedArg> args;
+  std::vector<RenderedArg> args;  // of an operand that is laid out: as it is then
+  std::vector<RenderedLayout> layouts;
   Estimates estimates;
   int threads = 1;                     // call once for each core id below this
   std::vector<int64_t> global, local;  // groups, and threads of a group, of targets that have them
   std::string opts_text;
+};
+
+/// An operand that the kernel reads in an order of its own: a kernel of two buffers, the operand
+/// as it will be and as it is given. It runs once, on one thread, before the other.
+struct RenderedLayout {
+  int slot = 0;
+  RenderedKernel kernel;
 };
 
 /// A refusal: `stage` is "rejected" (an illegal opt, a limit) or "compile_error" (the text is no

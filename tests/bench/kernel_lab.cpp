@@ -106,16 +106,30 @@ Program compile(const Kernel& kernel, const std::string& opts, const Target& tar
   const auto& text = std::get<RenderedKernel>(rendered);
   const double lower_ms = ms_since(start);
   start = std::chrono::steady_clock::now();
-  const auto compiled =
-      compile_ir(text.source, text.entry, {.cpu = target.cpu, .features = target.features});
-  if (const auto* e = std::get_if<CompileError>(&compiled))
-    throw std::runtime_error(fmt::format("{} with '{}': {}", kernel.name, opts, e->reason));
+  const auto machine_code = [&](const RenderedKernel& k) {
+    auto compiled = compile_ir(k.source, k.entry, {.cpu = target.cpu, .features = target.features});
+    if (const auto* e = std::get_if<CompileError>(&compiled))
+      throw std::runtime_error(fmt::format("{} with '{}': {}", kernel.name, opts, e->reason));
+    return std::get<CompiledBlob>(std::move(compiled));
+  };
+  const CompiledBlob blob = machine_code(text);
+  std::vector<LayoutCode> layouts;
+  for (const RenderedLayout& l : text.layouts) {
+    const CompiledBlob made = machine_code(l.kernel);
+    const RenderedArg& a = l.kernel.args.at(0);
+    layouts.push_back({static_cast<size_t>(l.slot),
+                       static_cast<size_t>(a.elements * dtype_bytes(*dtype_from_name(a.dtype))),
+                       made.code, made.entry_offset});
+  }
   const double compile_ms = ms_since(start);
-  const auto& blob = std::get<CompiledBlob>(compiled);
   auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
   if (const auto* why = std::get_if<std::string>(&mapped)) throw std::runtime_error(*why);
-  return {std::get<CodeBlob>(std::move(mapped)), text.threads, text.opts_text, lower_ms,
-          compile_ms};
+  return {std::get<CodeBlob>(std::move(mapped)),
+          text.threads,
+          text.opts_text,
+          lower_ms,
+          compile_ms,
+          std::move(layouts)};
 }
 
 Buffers::Buffers(const std::vector<BufferInfo>& buffers) {
@@ -152,7 +166,7 @@ RaceResult race(const std::vector<Racer>& racers, const Buffers& buffers, int se
   Launcher launcher(topology.pus);
   const Timer timer;
   std::vector<Contestant> contestants;
-  for (const Racer& r : racers) contestants.push_back({r.call, r.threads});
+  for (const Racer& r : racers) contestants.push_back({r.call, r.threads, r.buffers});
   RaceResult out;
   std::vector<std::vector<double>>& best = out.best;
   best.resize(racers.size());

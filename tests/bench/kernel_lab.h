@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "devices/cpu/blob.h"
+#include "devices/cpu/laid_operands.h"
 #include "devices/cpu/launcher.h"
 #include "devices/cpu/memory.h"
 #include "devices/cpu/timer.h"
@@ -54,6 +55,7 @@ struct Program {
   std::string opts;       // as applied
   double lower_ms = 0;    // AST text to rendered text
   double compile_ms = 0;  // rendered text to machine code
+  std::vector<LayoutCode> layouts;
 };
 /// Throws std::runtime_error with the reason of a refusal.
 Program compile(const Kernel& kernel, const std::string& opts, const Target& target);
@@ -89,6 +91,7 @@ struct Racer {
   std::string name;
   KernelFn call = nullptr;
   int threads = 1;
+  void* const* buffers = nullptr;  // its own; null: those of the race
 };
 struct RaceResult {
   std::vector<double> ns;     // median over the sessions of the session's minimum

@@ -28,8 +28,9 @@ KernelFn bind_call(size_t slot, std::function<void(int64_t)> call) {
 NetworkRun::NetworkRun(const Network& network, const std::vector<std::string>& opts,
                        const Target& target, const Buffers& buffers) {
   for (size_t i = 0; i < network.kernels.size(); i++) {
-    Step step{compile(network.kernels[i], opts.at(i), target), {}};
+    Step step{compile(network.kernels[i], opts.at(i), target), {}, {}};
     for (size_t b : network.slots[i]) step.pointers.push_back(buffers.pointers()[b]);
+    step.pointers = step.laid.pointers(step.program.layouts, step.pointers);
     threads_ = std::max(threads_, step.program.threads);
     steps_.push_back(std::move(step));
   }

@@ -29,6 +29,7 @@ class NetworkRun {
  private:
   struct Step {
     Program program;
+    LaidOperands laid;
     std::vector<void*> pointers;
   };
   void meet();  // all core ids, after each kernel

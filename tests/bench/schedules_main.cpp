@@ -93,16 +93,21 @@ int run(int argc, char** argv) {
                                : o == "plain"   ? heuristic_opts(kernel, plain)
                                                 : o,
                                target));
+  const Buffers buffers(kernel);
+  LaidOperands laid;
+  std::vector<std::vector<void*>> own;
+  for (const Program& p : programs)
+    own.push_back(laid.pointers(p.layouts, {buffers.pointers(), kernel.buffers.size()}));
   for (size_t i = 0; i < opts.size(); i++)
     racers.push_back(
         {fmt::format("{}{}", opts[i] == "heuristic" || opts[i] == "plain" ? opts[i] + " " : "",
                      programs[i].opts.empty() ? "(none)" : programs[i].opts),
-         programs[i].blob.entry(), programs[i].threads});
-  const Buffers buffers(kernel);
+         programs[i].blob.entry(), programs[i].threads, own[i].data()});
   std::vector<double> want, have;
   double worst = 0;
   for (const Racer& r : racers) {
-    for (int c = 0; c < r.threads; c++) r.call(buffers.pointers(), c);
+    for (int c = 0; c < r.threads; c++)
+      r.call(r.buffers != nullptr ? r.buffers : buffers.pointers(), c);
     have = numbers(buffers.pointers()[0], kernel.buffers[0]);
     if (want.empty()) want = have;
     for (size_t i = 0; i < want.size(); i++)

@@ -9,7 +9,6 @@
 #include <random>
 
 #include "devices/cpu/blob.h"
-#include "devices/cpu/clang_compiler.h"
 #include "devices/cpu/llvm_compiler.h"
 #include "engine/interpret/kernel.h"
 #include "engine/ir/arena.h"
@@ -21,6 +20,7 @@
 #include "engine/render/c_style.h"
 #include "engine/render/render_kernel.h"
 #include "engine/tensor/tensor_ops.h"
+#include "tests/devices/run_rendered.h"
 
 namespace beamline {
 namespace {
@@ -30,6 +30,12 @@ UOp input(int64_t slot, Ints shape) {
   a.slot = slot;
   return param(a, DType::F32, shape);
 }
+UOp weights(int64_t slot, const Ints& shape) {
+  ParamArg a;
+  a.slot = slot, a.constant = true;
+  return param(a, DType::F32, shape);
+}
+
 struct Program {
   const char* name;
   UOp (*build)(TensorOps&);
@@ -54,6 +60,18 @@ const Program programs[] = {
     {"transposed_sum",
      [](TensorOps& t) {
        return t.add(t.transpose(input(0, {16, 24}), 0, 1), input(1, {24, 16}));
+     }},
+    {"convolution_of_weights",
+     [](TensorOps& t) {
+       TensorOps::Conv c;
+       c.padding = {1, 1};
+       return t.conv2d(input(0, {1, 3, 8, 28}), weights(1, {32, 3, 3, 3}), std::nullopt, c);
+     }},
+    {"every_other_window",
+     [](TensorOps& t) {
+       TensorOps::Conv c;
+       c.padding = {3, 3}, c.stride = {2, 2};
+       return t.conv2d(input(0, {2, 2, 9, 32}), weights(1, {16, 2, 7, 7}), std::nullopt, c);
      }},
     {"pairs",
      [](TensorOps& t) {
@@ -136,15 +154,6 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
       ASSERT_TRUE(std::holds_alternative<RenderedKernel>(rendered))
           << std::get<Refusal>(rendered).reason;
       const auto& source = std::get<RenderedKernel>(rendered);
-      const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
-                                                   : compile_ir(source.source, source.entry);
-      ASSERT_TRUE(std::holds_alternative<CompiledBlob>(compiled))
-          << std::get<CompileError>(compiled).reason << "\n"
-          << source.source;
-      const auto& blob = std::get<CompiledBlob>(compiled);
-      const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
-      ASSERT_TRUE(std::holds_alternative<CodeBlob>(mapped));
-
       std::vector<InterpreterBuffer> want;
       std::vector<std::vector<float>> got;
       std::vector<void*> pointers;
@@ -159,11 +168,10 @@ TEST_P(Agreement, MachineCodeComputesWhatTheInterpreterComputes) {
         got.push_back(std::move(values));
       }
       for (auto& v : got) pointers.push_back(v.data());
-      for (int64_t core = 0; core < source.threads; core++)
-        std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
+      ASSERT_EQ(test::run_rendered(source, target, pointers), "");
       const auto lowered = lower(k.ast, opts, target);
       ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered));
-      const auto error = interpret(std::get<LinearKernel>(lowered).list, want, {source.threads});
+      const auto error = interpret(std::get<LinearKernel>(lowered), want);
       ASSERT_FALSE(error.has_value()) << *error;
       for (size_t b = 0; b < got.size(); b++)
         for (size_t i = 0; i < got[b].size(); i++)

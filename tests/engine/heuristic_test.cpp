@@ -26,12 +26,19 @@ UOp product(TensorOps& t, const Ints& a, const Ints& b, bool ta = false) {
   return t.matmul(ta ? t.transpose(x, 0, 1) : x, input(1, b));
 }
 
-UOp conv(TensorOps& t, int64_t in, int64_t out, int64_t size, int64_t filter, int64_t stride) {
+UOp weights(const Ints& shape, bool constant) {
+  ParamArg a;
+  a.slot = 1, a.constant = constant;
+  return param(a, DType::F32, shape);
+}
+
+UOp conv(TensorOps& t, int64_t in, int64_t out, int64_t size, int64_t filter, int64_t stride,
+         bool constant = false) {
   TensorOps::Conv c;
   c.stride = {stride, stride};
   c.padding = {filter / 2, filter / 2};
-  return t.conv2d(input(0, {1, in, size, size}), input(1, {out, in, filter, filter}), std::nullopt,
-                  c);
+  return t.conv2d(input(0, {1, in, size, size}), weights({out, in, filter, filter}, constant),
+                  std::nullopt, c);
 }
 
 struct Line {
@@ -43,25 +50,32 @@ struct Line {
 TEST(Heuristic, GivesEachShapeItsSchedule) {
   // clang-format off
   const Line lines[] = {
-      {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH"},
-      {"small square",      [](TensorOps& t) { return product(t, {256, 256}, {256, 256}); },           "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
-      {"blocks of both",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 2048}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:256;TILE:2:4;SWAP:1:2;PACK:2:2;PREFETCH"},
-      {"few rows",          [](TensorOps& t) { return product(t, {35, 2048}, {2048, 700}); },          "UPCAST:1:64;UPCAST:0:5;UNROLL:0:4;TILE:4:64;SWAP:1:2;PREFETCH"},
-      {"two tiles across",  [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}); },        "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:110;PREFETCH"},
-      {"one tile across",   [](TensorOps& t) { return product(t, {2560, 2560}, {2560, 64}); },         "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
-      {"across, two tiles", [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}, true); },  "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:110;PREFETCH"},
-      {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1"},
+      {"square",            [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },           "UPCAST:1:64;UPCAST:0:6"},
+      {"small square",      [](TensorOps& t) { return product(t, {256, 256}, {256, 256}); },           "UPCAST:1:64;UPCAST:0:6"},
+      {"blocks of both",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 2048}); },       "UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1"},
+      {"few rows",          [](TensorOps& t) { return product(t, {35, 2048}, {2048, 700}); },          "UPCAST:1:64;UPCAST:0:5;TILE:4:256;SWAP:1:2;PREFETCH"},
+      {"two tiles across",  [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}); },        "UPCAST:1:64;UPCAST:0:6"},
+      {"one tile across",   [](TensorOps& t) { return product(t, {2560, 2560}, {2560, 64}); },         "UPCAST:1:64;UPCAST:0:6"},
+      {"across, two tiles", [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}, true); },  "UPCAST:1:64;UPCAST:0:6;TILE:4:440;PREFETCH"},
+      {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;PACK:2:1"},
       {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
-      {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16;UNROLL:0:4"},
+      {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16"},
       {"two columns",       [](TensorOps& t) { return product(t, {1024, 512}, {512, 2}); },            "UPCAST:1:2;UPCAST:0:14;UNROLL:0:4"},
       {"one column",        [](TensorOps& t) { return product(t, {4096, 4096}, {4096, 1}); },          "UNROLL:0:32;UPCAST:0:4"},
-      {"across, narrow",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 32}, true); },   "UPCAST:0:48;UPCAST:1:8;UNROLL:0:4;PACK:1:1"},
-      {"across, wide",      [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}, true); }, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;PACK:2:1;PACK:1:2"},
-      {"3x3, two vectors",  [](TensorOps& t) { return conv(t, 128, 128, 28, 3, 1); },                  "UPCAST:2:32;UPCAST:0:13;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
-      {"3x3, one vector",   [](TensorOps& t) { return conv(t, 256, 256, 14, 3, 1); },                  "UPCAST:2:16;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
+      {"across, narrow",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 32}, true); },   "UPCAST:0:48;UPCAST:1:8;PACK:1:1"},
+      {"across, wide",      [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}, true); }, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;PACK:2:1"},
+      {"3x3, two vectors",  [](TensorOps& t) { return conv(t, 128, 128, 28, 3, 1); },                  "UPCAST:2:32;UPCAST:0:13;SWAP:0:1;PACK:2:1"},
+      {"3x3, one vector",   [](TensorOps& t) { return conv(t, 256, 256, 14, 3, 1); },                  "UPCAST:2:16;UPCAST:1:7;UPCAST:0:4;SWAP:0:1;PACK:2:1"},
       {"3x3, half of one",  [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1); },                   "UPCAST:2:8;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;PACK:2:0"},
-      {"3x3, every other",  [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2); },                  "UPCAST:2:32;UPCAST:0:13;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
-      {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;UNROLL:0:4;SWAP:0:1;PACK:2:1"},
+      {"3x3, every other",  [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2); },                  "UPCAST:2:32;UPCAST:0:13;SWAP:0:1;PACK:2:1"},
+      {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"3x3 of weights",    [](TensorOps& t) { return conv(t, 64, 64, 56, 3, 1, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
+      {"no room for it",    [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2, true); },            "UPCAST:0:32;UPCAST:2:14;SWAP:0:1;PACK:2:1;LAYOUT:1"},
+      {"few channels",      [](TensorOps& t) { return conv(t, 3, 64, 224, 7, 2, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
+      {"seven pixels",      [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1, true); },             "UPCAST:0:48;UPCAST:2:7;PACK:2:0;LAYOUT:1"},
+      {"1x1 of weights",    [](TensorOps& t) { return conv(t, 1024, 256, 14, 1, 1, true); },           "UPCAST:0:64;UPCAST:1:6;LAYOUT:1"},
+      {"flat all the same", [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1, true); },             "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"weights, product",  [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), weights({1024, 1024}, true)); }, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;LAYOUT:2"},
       {"row sum",           [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{1}, false}, false); },           "UNROLL:0:64"},
       {"column sum",        [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{0}, false}, false); },           "UPCAST:0:256"},
       {"transpose",         [](TensorOps& t) { return t.contiguous(t.transpose(input(0, {4096, 4096}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:32;STREAM;SWAP:0:1"},
@@ -97,12 +111,12 @@ TEST(Heuristic, UsesTheProductsByLaneOfAProcessor) {
   };
   // clang-format off
   const Small lines[] = {
-      {"bf16",           DType::BF16, {512, 512}, {512, 512}, "TC:0:(0,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
-      {"bytes",          DType::I8,   {512, 512}, {512, 512}, "TC:0:(1,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH"},
-      {"few rows",       DType::I8,   {4, 512},   {512, 512}, "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:4;UNROLL:0:4", "UPCAST:1:64;UPCAST:0:4;UNROLL:0:4;TILE:3:64;PREFETCH"},
-      {"i16",            DType::I16,  {64, 64},   {64, 64},   "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;PACK:2:0",          "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"bf16",           DType::BF16, {512, 512}, {512, 512}, "TC:0:(0,1,1);UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6"},
+      {"bytes",          DType::I8,   {512, 512}, {512, 512}, "TC:0:(1,1,1);UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6"},
+      {"few rows",       DType::I8,   {4, 512},   {512, 512}, "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:4", "UPCAST:1:64;UPCAST:0:4"},
+      {"i16",            DType::I16,  {64, 64},   {64, 64},   "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:6;PACK:2:0",          "UPCAST:1:64;UPCAST:0:6"},
       {"does not divide", DType::BF16, {64, 63},  {63, 64},   "UPCAST:1:64;UPCAST:0:6",                                           "UPCAST:1:64;UPCAST:0:6"},
-      {"f16",            DType::F16,  {64, 64},   {64, 64},   "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4",                                "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
+      {"f16",            DType::F16,  {64, 64},   {64, 64},   "UPCAST:1:64;UPCAST:0:6",                                "UPCAST:1:64;UPCAST:0:6"},
   };
   // clang-format on
   Target target;
@@ -143,7 +157,7 @@ TEST(Heuristic, SuitsSmallerMachines) {
   };
   // clang-format off
   const Machine lines[] = {
-      {"square",   [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },  "UPCAST:1:16;UPCAST:0:6;UNROLL:0:4", "UPCAST:1:8;UPCAST:0:4"},
+      {"square",   [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },  "UPCAST:1:16;UPCAST:0:6", "UPCAST:1:8;UPCAST:0:4"},
       {"odd",      [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },  "UPCAST:1:24;UPCAST:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:3"},
       {"dot",      [](TensorOps& t) { return t.matmul(input(0, {512, 512}), t.transpose(input(1, {512, 512}), 0, 1)); }, "UNROLL:0:8;UPCAST:1:3;UPCAST:0:4", "UNROLL:0:4;UPCAST:1:2;UPCAST:0:4"},
   };
@@ -173,13 +187,13 @@ TEST(CpuHeuristic, WorkIsSplitOverThreads) {
   };
   // clang-format off
   const Split lines[] = {
-      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH;THREAD:1:2"},
-      {"small matmul",  [](TensorOps& t) { return t.matmul(input(0, {64, 64}), input(1, {64, 64})); }, 2, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4"},
-      {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:4:64;PREFETCH;THREAD:1:8"},
+      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;THREAD:0:2"},
+      {"small matmul",  [](TensorOps& t) { return t.matmul(input(0, {64, 64}), input(1, {64, 64})); }, 2, "UPCAST:1:64;UPCAST:0:6"},
+      {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;THREAD:0:8"},
       {"flat",          [](TensorOps& t) { return t.relu(input(0, {4096, 1024})); }, 4, "UPCAST:0:32;STREAM;THREAD:0:4"},
       {"rows",          [](TensorOps& t) { return t.softmax(input(0, {64, 16384}), {{-1}, false}); }, 2, "UPCAST:1:32;UPCAST:2:32;UNROLL:0:64;UNROLL:1:64;THREAD:0:2"},
       {"one row",       [](TensorOps& t) { return t.softmax(input(0, {4096}), {{-1}, false}); }, 2, "UPCAST:0:32;UPCAST:1:32;UNROLL:0:64;UNROLL:1:64"},
-      {"packed",        [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), input(1, {1024, 1024})); }, 4, "UPCAST:1:64;UPCAST:0:6;UNROLL:0:4;TILE:1:4;SWAP:0:1;THREAD:1:4;PACK:2:1"},
+      {"packed",        [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), input(1, {1024, 1024})); }, 4, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;THREAD:0:4;PACK:2:1"},
   };
   // clang-format on
   Target target;

@@ -35,6 +35,12 @@ UOp matmul_ast(int64_t m, int64_t k, int64_t n) {
       .ast;
 }
 
+UOp weights(int64_t slot, const Ints& shape) {
+  ParamArg a;
+  a.slot = slot, a.constant = true;
+  return param(a, DType::F32, shape);
+}
+
 struct Program {
   const char* name;
   UOp (*build)(TensorOps&);
@@ -113,6 +119,32 @@ const Program programs[] = {
        return t.div(d, t.sum(t.mul(d, d), {{1}, false}, true));
      },
      1},
+    {"window over a padded image",
+     [](TensorOps& t) {
+       TensorOps::Conv c;
+       c.padding = {1, 1};
+       return t.conv2d(input(0, {2, 3, 6, 8}), weights(1, {9, 3, 3, 3}), std::nullopt, c);
+     },
+     1},
+    {"every other window",
+     [](TensorOps& t) {
+       TensorOps::Conv c;
+       c.padding = {2, 2}, c.stride = {2, 2};
+       return t.conv2d(input(0, {1, 2, 9, 32}), weights(1, {16, 2, 5, 5}), std::nullopt, c);
+     },
+     1},
+    {"holes in the window",
+     [](TensorOps& t) {
+       TensorOps::Conv c;
+       c.padding = {0, 2}, c.dilation = {1, 2};
+       return t.conv2d(input(0, {1, 3, 5, 8}), weights(1, {8, 3, 2, 3}), std::nullopt, c);
+     },
+     1},
+    {"product with weights",
+     [](TensorOps& t) {
+       return t.relu(t.matmul(input(0, {7, 13}), weights(1, {13, 19})));
+     },
+     1},
     {"transpose",
      [](TensorOps& t) {
        return t.contiguous(t.transpose(input(0, {11, 17}), 0, 1));
@@ -186,8 +218,7 @@ std::vector<double> run(const KernelGraph& g, const std::vector<test::Tensor>& i
     const LinearKernel& linear = std::get<LinearKernel>(lowered);
     std::vector<InterpreterBuffer> args;
     for (size_t id : k.buffers) args.push_back(memory[id]);
-    const auto error =
-        interpret(linear.list, args, {linear.grid.threads, linear.grid.global, linear.grid.local});
+    const auto error = interpret(linear, args);
     EXPECT_FALSE(error.has_value()) << *error << "\nopts " << opts_text(opts) << "\n"
                                     << print_linear(linear.list);
     for (size_t i = 0; i < k.buffers.size(); i++) memory[k.buffers[i]] = args[i];
@@ -321,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(programs), [](const aut
 TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
   for (const char* text :
        {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2", "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0",
-        "STREAM;UPCAST:0:4", "PREFETCH;TILE:0:4"}) {
+        "STREAM;UPCAST:0:4", "PREFETCH;TILE:0:4", "UPCAST:0:4;LAYOUT:2"}) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<Opts>(o)) << text;
     EXPECT_EQ(opts_text(std::get<Opts>(o)), text);
@@ -334,6 +365,9 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
                                                {"NOLOCALS:1", 1},
                                                {"STREAM:0", 1},
                                                {"PREFETCH:0:1", 1},
+                                               {"LAYOUT", 1},
+                                               {"LAYOUT:1:2", 1},
+                                               {"LAYOUT:x", 1},
                                                {"UPCAST:0:(1,2,3)", 1}};
   for (const auto& [text, position] : wrong) {
     const auto o = parse_opts(text);
@@ -389,7 +423,7 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("PACK:3:0"), "PACK needs an operand that is read at one place; 3 is read at 0");
   EXPECT_EQ(why("PACK:2:3"), "there are 2 output loops, not 3");
   EXPECT_EQ(why("PACK:2:0;PACK:2:0"), "operand 2 is packed already");
-  EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"), "what splits or moves loops comes before PACK");
+  EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"), "what splits or moves loops comes before PACK and LAYOUT");
   const UOp big = matmul_ast(8, 2048, 2048);
   const auto s = apply_opts(big, {{OptKind::PACK, 2, {0}}}, {});
   EXPECT_EQ(std::get<OptRefusal>(s).reason,
@@ -592,6 +626,96 @@ TEST(Opts, LanesOfAStridedOperandLieSideBySideOncePacked) {
     EXPECT_EQ(u.src(0).op(), Op::SHRINK);
   }
   EXPECT_GT(reads, 0);
+}
+
+// Constant operands come in the order of the loops; images are padded in a copy, where a window's
+// steps share their elements; results that lie across the lanes are transposed.
+TEST(Opts, LaidOutWeightsAndPaddedImagesAgreeWithTheTensorGraph) {
+  struct Shape {
+    int64_t channels, h, w, filter, stride, padding, dilation;
+  };
+  const Shape shapes[] = {{4, 8, 8, 3, 1, 1, 1}, {3, 9, 32, 5, 2, 2, 1}, {2, 6, 12, 3, 1, 0, 2},
+                          {5, 7, 7, 1, 2, 0, 1}, {3, 5, 14, 3, 2, 3, 1}, {1, 16, 16, 4, 3, 1, 1}};
+  const char* const all[] = {
+      "LAYOUT:1",
+      "UPCAST:0:16;UPCAST:2:4;LAYOUT:1",
+      "UPCAST:0:8;UPCAST:2:2;PACK:2:0;LAYOUT:1",
+      "UPCAST:0:32;UPCAST:2:7;UNROLL:0:2;PACK:2:0;LAYOUT:1",
+      "UPCAST:0:8;UPCAST:2:3;SWAP:0:1;LAYOUT:1;PACK:2:1",
+      "UPCAST:0:16;UPCAST:2:5;TILE:0:2;LAYOUT:1;PACK:2:0",
+      "UPCAST:2:16;UPCAST:0:3;PACK:2:0",
+      "UPCAST:2:8;UPCAST:0:2;UNROLL:1:2;PACK:2:1;LAYOUT:1",
+      "THREAD:0:2;UPCAST:2:4;PACK:2:0;LAYOUT:1",
+  };
+  int packed = 0, transposed = 0;
+  for (const Shape& s : shapes) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    TensorOps::Conv conv;
+    conv.stride = {s.stride, s.stride}, conv.padding = {s.padding, s.padding};
+    conv.dilation = {s.dilation, s.dilation};
+    const UOp sink =
+        make(Op::SINK, DType::Void,
+             {t.conv2d(input(0, {1, s.channels, s.h, s.w}),
+                       weights(1, {19, s.channels, s.filter, s.filter}), std::nullopt, conv)});
+    const auto in = inputs_of(sink, 1);
+    const std::vector<double> want = test::evaluate(sink, in)[0].data;
+    const KernelGraph g = make_kernels(sink);
+    Target target;
+    target.threads = 2;
+    for (const char* text : all) {
+      const Opts opts = std::get<Opts>(parse_opts(text));
+      const auto applied = apply_opts(g.kernels[0].ast, opts, target);
+      if (std::holds_alternative<OptRefusal>(applied)) continue;  // an axis of one, here
+      for (const Packing& p : std::get<KernelSchedule>(applied).packings())
+        packed += std::ranges::any_of(p.dims, [](const auto& d) { return d.ranges.size() > 1; });
+      expect_close(run(g, in, target, [&](UOp) { return opts; }), want, text);
+      const auto lowered = lower(g.kernels[0].ast, opts, target);
+      bool runs = false;
+      for (UOp u : std::get<LinearKernel>(lowered).list)
+        if (u.op() == Op::STORE && memory_of(u.src(0)).op() == Op::PARAM)
+          runs |= u.src(0).op() == Op::SHRINK && opts[0].axis == 0;
+      transposed += runs;
+    }
+  }
+  EXPECT_GE(packed, 8);
+  EXPECT_GE(transposed, 10);
+}
+
+TEST(Opts, LayoutSaysWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const auto ast_of = [](UOp root) {
+    return make_kernels(make(Op::SINK, DType::Void, {root})).kernels[0].ast;
+  };
+  const UOp product = ast_of(t.matmul(input(0, {6, 8}), weights(1, {8, 10})));
+  const auto why = [](UOp ast, const char* opts, const Target& target = {}) {
+    const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), target);
+    const auto* r = std::get_if<OptRefusal>(&s);
+    return r ? r->reason : "legal";
+  };
+  EXPECT_EQ(why(product, "LAYOUT:2"), "legal");
+  EXPECT_EQ(why(product, "LAYOUT:1"), "operand 1 is no constant");
+  EXPECT_EQ(why(product, "LAYOUT:0"), "operand 0 is written");
+  EXPECT_EQ(why(product, "LAYOUT:3"),
+            "LAYOUT needs an operand that is read at one place; 3 is read at 0");
+  EXPECT_EQ(why(product, "LAYOUT:2;LAYOUT:2"), "operand 2 is laid out already");
+  EXPECT_EQ(why(product, "LAYOUT:2;PACK:2:0"), "operand 2 is laid out already");
+  EXPECT_EQ(why(product, "PACK:2:0;LAYOUT:2"), "operand 2 is packed already");
+  EXPECT_EQ(why(product, "LAYOUT:2;UNROLL:0:2"),
+            "what splits or moves loops comes before PACK and LAYOUT");
+  EXPECT_EQ(why(product, "LAYOUT:2", *emulated_target("emulator:sm_80")),
+            "LAYOUT is for processors; emulator:sm_80 has groups of threads");
+  TensorOps::Conv conv;
+  const UOp windows =
+      ast_of(t.conv2d(weights(0, {1, 2, 16, 16}), input(1, {3, 2, 5, 5}), std::nullopt, conv));
+  const UOp gathered =
+      ast_of(t.gather(weights(0, {9, 4}), t.cast(input(1, {5, 4}), DType::I32), 0));
+  EXPECT_EQ(why(gathered, "LAYOUT:2"),
+            "operand 2 is read where a variable or another operand says");
+  EXPECT_EQ(why(windows, "LAYOUT:2"), "7200 elements are more than 4 times the operand's 512");
 }
 
 // What is read across the lanes is loaded along another axis and transposed in registers.

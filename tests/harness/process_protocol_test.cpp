@@ -143,8 +143,19 @@ TEST(Messages, ComeBackWhole) {
   CompileReply c;
   c.status = "ok", c.code = std::string("\xC3\0", 2), c.entry_offset = 1, c.threads = 4;
   c.args = {{0, "f32", 10, true}, {1, "f16", 20, false}};
+  c.layouts = {{2, 64, "first", 3}, {1, 32, std::string("\0second", 7), 0}};
   const CompileReply c2 = through(c);
   EXPECT_EQ(c2.code, c.code);
+  ASSERT_EQ(c2.layouts.size(), 2u);
+  for (size_t i = 0; i < 2; i++) {
+    EXPECT_EQ(c2.layouts[i].slot, c.layouts[i].slot);
+    EXPECT_EQ(c2.layouts[i].bytes, c.layouts[i].bytes);
+    EXPECT_EQ(c2.layouts[i].code, c.layouts[i].code);
+    EXPECT_EQ(c2.layouts[i].entry_offset, c.layouts[i].entry_offset);
+  }
+  const LoadRequest load = through(LoadRequest{"a", "code", 1, 2, c.layouts});
+  EXPECT_EQ(load.code, "code");
+  EXPECT_EQ(load.layouts.at(1).code, c.layouts[1].code);
   ASSERT_EQ(c2.args.size(), 2u);
   EXPECT_EQ(c2.args[1].dtype, "f16");
   EXPECT_TRUE(c2.args[0].written);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -127,6 +128,60 @@ class RunnerTest : public testing::Test {
 
   Worker compiler, runner;
 };
+
+// What it is given is turned around ahead of time; the kernel doubles what it finds.
+TEST_F(RunnerTest, AnOperandIsLaidOutOnceForTheKernelsThatWantIt) {
+  const CompileReply twice = compile(loop(kTwice));
+  const std::string reversed = R"(
+  %back = sub i64 999, %i
+  %at = getelementptr float, ptr %in, i64 %back
+  %r = load float, ptr %at
+)";
+  const CompileReply turn = compile(loop(reversed));
+  ASSERT_EQ(turn.status, "ok") << turn.error;
+  const LayoutCode turned{1, kElements * sizeof(float), turn.code, turn.entry_offset};
+  SetupRequest s = doubling();
+  std::vector<float> back = inputs();
+  std::ranges::reverse(back);
+  s.buffers[1].init.bytes = bytes_of(back);
+  setup(s);
+  EXPECT_EQ(ask<Reply>(LoadRequest{"plain", twice.code, twice.entry_offset, 1}).status, "ok");
+  EXPECT_EQ(ask<Reply>(LoadRequest{"laid", twice.code, twice.entry_offset, 1, {turned}}).status,
+            "ok");
+  EXPECT_EQ(check("plain").status, "wrong_result");
+  EXPECT_EQ(check("laid").status, "ok") << check("laid").error;
+  for (const char* mode : {"warm", "cold"}) {
+    TimeRequest t;
+    t.ids = {"laid"};
+    t.sweeps = 3;
+    t.mode = mode;
+    EXPECT_EQ(ask<TimeReply>(t).contestants.at(0).ns.size(), 3u);
+  }
+  const RunReply ran = ask<RunReply>(RunRequest{"laid"});
+  ASSERT_EQ(ran.status, "ok") << ran.error;
+  float first = 0;
+  std::memcpy(&first, ran.outputs.at(0).data(), sizeof first);
+  EXPECT_FLOAT_EQ(first, 2 * inputs()[0]);
+  setup(doubling());  // the other way round: it is laid out anew
+  EXPECT_EQ(check("laid").status, "wrong_result");
+  EXPECT_EQ(check("plain").status, "ok");
+}
+
+TEST_F(RunnerTest, ALayoutThatIsNoneIsAnError) {
+  setup(doubling());
+  const CompileReply twice = compile(loop(kTwice));
+  const LayoutCode beyond{7, 64, twice.code, twice.entry_offset}, empty{1, 64, "", 0},
+      short_of{1, 64, twice.code, twice.entry_offset};
+  for (const auto& [layout, why] : {std::pair(beyond, "layout of buffer 7: there are 2"),
+                                    {empty, "layout of buffer 1"},
+                                    {short_of, "wrote outside of the layout of buffer 1"}}) {
+    ask<Reply>(LoadRequest{"a", twice.code, twice.entry_offset, 1, {layout}});
+    const CheckReply r = check("a");
+    EXPECT_NE(r.status, "ok");
+    EXPECT_THAT(r.error, HasSubstr(why));
+  }
+  expect_alive();
+}
 
 TEST_F(RunnerTest, AGoodKernelIsCheckedAndTimed) {
   SetupRequest s = doubling();

@@ -7,9 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "devices/cpu/blob.h"
-#include "devices/cpu/clang_compiler.h"
-#include "devices/cpu/llvm_compiler.h"
 #include "engine/interpret/kernel.h"
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
@@ -18,6 +15,7 @@
 #include "engine/rangeify/rangeify.h"
 #include "engine/render/render_kernel.h"
 #include "engine/rules/verify.h"
+#include "tests/devices/run_rendered.h"
 #include "tests/programs/fuse.h"
 #include "tests/programs/gpu_text.h"
 #include "tests/programs/opencl_device.h"
@@ -132,24 +130,9 @@ LinearKernel lowered(UOp ast, const Opts& opts, const Target& target, Coverage* 
 void interpret_kernel(const KernelAst& k, const LinearKernel& linear, Memory& m) {
   std::vector<InterpreterBuffer> args;
   for (size_t id : k.buffers) args.push_back(std::move(m.values[id]));
-  const auto error =
-      interpret(linear.list, args, {linear.grid.threads, linear.grid.global, linear.grid.local});
+  const auto error = interpret(linear, args);
   for (size_t i = 0; i < args.size(); i++) m.values[k.buffers[i]] = std::move(args[i]);
   if (error) throw Failure{"interpreter: " + *error};
-}
-
-void run_compiled(const RenderedKernel& source, const Target& target,
-                  std::vector<void*>& pointers) {
-  const auto compiled = target.name == "cpu:c" ? compile_c(source.source, source.entry)
-                                               : compile_ir(source.source, source.entry,
-                                                            {target.cpu, target.features, false});
-  if (const auto* e = std::get_if<CompileError>(&compiled))
-    throw Failure{"compiler: " + e->reason + "\n" + source.source};
-  const auto& blob = std::get<CompiledBlob>(compiled);
-  const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
-  if (!std::holds_alternative<CodeBlob>(mapped)) throw Failure{std::get<std::string>(mapped)};
-  for (int64_t core = 0; core < source.threads; core++)
-    std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
 }
 
 void run_machine_code(const KernelAst& k, const std::string& opts, const Plan& plan, Memory& m) {
@@ -169,7 +152,8 @@ void run_machine_code(const KernelAst& k, const std::string& opts, const Plan& p
   } else if (target.has_local) {
     run_gpu_text(source, plan.renderer, pointers);
   } else {
-    run_compiled(source, target, pointers);
+    const std::string why = test::run_rendered(source, target, pointers);
+    if (!why.empty()) throw Failure{"compiler: " + why};
   }
   for (size_t id : k.buffers)
     for (size_t i = m.bytes[id].size() - canary; i < m.bytes[id].size(); i++)

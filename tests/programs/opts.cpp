@@ -9,9 +9,10 @@ namespace {
 
 constexpr int64_t amounts[] = {0, 2, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 32};
 
-constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD,  OptKind::TILE,
-                               OptKind::SWAP,   OptKind::PACK,   OptKind::UPCAST,  OptKind::UNROLL,
-                               OptKind::STREAM, OptKind::TILE,   OptKind::PREFETCH};
+constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL,   OptKind::THREAD,
+                               OptKind::TILE,   OptKind::SWAP,     OptKind::PACK,
+                               OptKind::UPCAST, OptKind::UNROLL,   OptKind::STREAM,
+                               OptKind::TILE,   OptKind::PREFETCH, OptKind::LAYOUT};
 constexpr OptKind of_groups[] = {OptKind::UPCAST,   OptKind::UNROLL, OptKind::LOCAL,
                                  OptKind::GROUP,    OptKind::PADTO,  OptKind::GROUPTOP,
                                  OptKind::NOLOCALS, OptKind::SWAP,   OptKind::TILE,
@@ -37,12 +38,14 @@ Opts random_opts(UOp ast, const Target& target, std::mt19937_64& random) {
   for (int tries = 0; tries < 40 && s.applied().size() < wanted; tries++) {
     Opt o{kinds[random() % kinds.size()], 0, {amounts[random() % std::size(amounts)]}};
     if (o.kind == OptKind::NOLOCALS && random() % 4 != 0) continue;  // it forbids the most
-    if (o.kind == OptKind::PACK && s.applied().size() + 1 < wanted && random() % 4 != 0) continue;
+    const bool moves_data = o.kind == OptKind::PACK || o.kind == OptKind::LAYOUT;
+    if (moves_data && s.applied().size() + 1 < wanted && random() % 4 != 0) continue;
     const size_t axes = std::max<size_t>(1, s.axes_for(o.kind).size());
     o.axis = below(axes);
     if (o.kind == OptKind::SWAP) o.arg = {below(axes)};
-    if (o.kind == OptKind::PACK) o.axis = below(4), o.arg = {below(4)};
-    if (!has_axis(o.kind)) o.axis = 0, o.arg = {};
+    if (moves_data) o.axis = below(4), o.arg = {below(4)};
+    if (numbers_of(o.kind) < 2) o.arg = {};
+    if (numbers_of(o.kind) < 1) o.axis = 0;
     s.apply(o);
   }
   return s.applied();

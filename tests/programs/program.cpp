@@ -54,6 +54,7 @@ Graph build(const Program& p) {
   for (const Input& i : p.inputs) {
     workloads::InputSpec spec;
     spec.name = i.name, spec.dtype = i.value.dtype, spec.shape = i.value.shape;
+    spec.constant = i.name.back() % 2 == 1;  // weights
     in.inputs.push_back(spec);
   }
   auto parsed = workloads::parse_program(workloads::SourceText(p.text()));
