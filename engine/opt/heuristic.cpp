@@ -126,6 +126,7 @@ class Heuristic {
       const int vectors = reduces_.empty() ? limits_.stream_vectors
                           : window         ? limits_.window_vectors
                                            : column_vectors(lane);
+      if (!window && lane.size > lanes_ * vectors && whole_rows(lane)) return;
       apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), lanes_ * vectors));
       if (reduces_.empty() && stored_bytes() >= limits_.stream_above &&
           lane.size % (lanes_ * vectors) == 0)
@@ -197,6 +198,23 @@ class Heuristic {
       return;
     const int64_t at = place(row_loop), inner = place(columns);
     if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
+  }
+
+  // Columns are summed up a few rows at a time: each is read from end to end, and the sums so far
+  // stay in a cache.
+  bool whole_rows(const AxisUse& lane) {
+    if (reduces_.size() != 1) return false;
+    const int64_t rows = dividing(reduces_[0].size, limits_.rows_at_once, 1);
+    if (rows < 2 || rows == reduces_[0].size || !apply(OptKind::TILE, reduces_[0].range, rows))
+      return false;
+    outer_loops_++;
+    // The loop over blocks is outermost; only that over the columns need lie inside.
+    for (int64_t at = 0; at + 1 < place(loop_of(lane)); at++)
+      schedule_.apply({OptKind::SWAP, at, {at + 1}});
+    apply(OptKind::UPCAST, loop_of(lane), lanes_ * limits_.window_vectors);
+    for (UOp r : schedule_.axes_for(OptKind::UNROLL))
+      if (r.axis_type() == AxisType::REDUCE) apply(OptKind::UNROLL, r, rows);
+    return true;
   }
 
   // A constant operand (weights) moves along channels, and not along the pixels, which are stored

@@ -11,21 +11,22 @@ namespace beamline {
 /// AVX2 cores (6x64, 9x48 and 12x32 lie within 5 % of each other on the former, 6x16 leads on the
 /// latter), and `schedules` of tests/bench for the rest.
 struct HeuristicLimits {
-  int tile_vectors = 4;     // most vectors along the lane axis of a register tile
-  int tile_rows = 16;       // most rows of it: more are too many streams
-  int narrow_rows = 14;     // the same where the columns do not fill a vector
-  int64_t few_blocks = 4;   // blocks of columns up to which rows may become the lanes
-  int64_t scattered = 8;    // columns of such a tile
-  int64_t beside = 7;       // vectors of it along a second axis, where the lane axis has only one
-  int spare = 4;            // registers for operands beside such a tile
-  int stream_vectors = 2;   // vectors where nothing is used twice and nothing is reduced
-  int column_vectors = 16;  // accumulators side by side in a reduction over rows: long reads
-  int window_vectors = 4;   // the same where the reduction is a window
-  int reduce_vectors = 4;   // partial sums of a contiguous reduction
-  int dot_rows = 4;         // output rows, and columns, of a tile of contiguous reductions
-  int window = 8;           // steps of a reduction that is written out, as those of a pool are
-  int unroll = 4;           // steps of the reduction in one iteration of a small register tile
-  int blocks_across = 8;    // blocks side by side of what is read across
+  int tile_vectors = 4;      // most vectors along the lane axis of a register tile
+  int tile_rows = 16;        // most rows of it: more are too many streams
+  int narrow_rows = 14;      // the same where the columns do not fill a vector
+  int64_t few_blocks = 4;    // blocks of columns up to which rows may become the lanes
+  int64_t scattered = 8;     // columns of such a tile
+  int64_t beside = 7;        // vectors of it along a second axis, where the lane axis has only one
+  int spare = 4;             // registers for operands beside such a tile
+  int stream_vectors = 2;    // vectors where nothing is used twice and nothing is reduced
+  int column_vectors = 16;   // accumulators side by side in a reduction over rows: long reads
+  int64_t rows_at_once = 8;  // of one whose columns do not all fit beside each other
+  int window_vectors = 4;    // the same where the reduction is a window
+  int reduce_vectors = 4;    // partial sums of a contiguous reduction
+  int dot_rows = 4;          // output rows, and columns, of a tile of contiguous reductions
+  int window = 8;            // steps of a reduction that is written out, as those of a pool are
+  int unroll = 4;            // steps of the reduction in one iteration of a small register tile
+  int blocks_across = 8;     // blocks side by side of what is read across
   int64_t stream_above = int64_t{16} << 20;      // bytes of a result that is stored past the caches
   int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
@@ -34,9 +35,9 @@ struct HeuristicLimits {
   int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
   int64_t pack_rows = 32;                 // least rows that read a packed block
   int64_t moved_rows = 8;                 // and that make up for a sum of what they share
-  int64_t few_rows = 48;         // that read it often enough where the reduction is in blocks
-  int64_t reduce_block = 448;    // most steps of a reduction between visits to the result
-  int64_t long_way = 1024;       // steps of one whose rows are read across
+  int64_t few_rows = 48;       // that read it often enough where the reduction is in blocks
+  int64_t reduce_block = 448;  // most steps of a reduction between visits to the result
+  int64_t long_way = 1024;     // steps of one whose rows are read across
   int64_t few_bytes = int64_t{16} << 20;  // of an operand that few rows read so, not packed
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;     // cycles of an iteration besides its arithmetic
