@@ -15,7 +15,7 @@ Target cpu_target(const CpuModel& model, const CpuTopology& topology, int thread
 #if defined(__x86_64__)
   t.instructions = "sse2";  // every one of them
 #endif
-  for (const char* i : {"fma", "f16c", "avx2", "avx512bw", "avx512vnni", "avx512bf16"})
+  for (const char* i : {"fma", "f16c", "avx2", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16"})
     if (model.has(i)) t.instructions += (t.instructions.empty() ? "" : " ") + std::string(i);
   t.masked_tails = avx512 || model.has("avx2");
   const int pus = std::max<int>(1, static_cast<int>(topology.pus.size()));

@@ -19,7 +19,7 @@ struct Target {
   std::string cpu = "native";  // processor the compiler tunes for
   std::string features;        // comma separated, as LLVM spells them; empty = those of `cpu`
   // What a processor's matrix products may be made of, separated by spaces, as LLVM spells them:
-  // avx512bf16, avx512vnni, avxvnni, and sse2, avx2, avx512bw for products of i16.
+  // avx512bf16, avx512vnni, avxvnni, and sse2, avx2, avx512bw for products of i16; avx512vl scales.
   std::string instructions;
   int vector_bytes = 32;  // width of one vector register
   int vector_registers = 16;

@@ -180,6 +180,7 @@ std::variant<LinearKernel, OptRefusal> lower(UOp prepared, const Opts& opts, con
   k.args = args_of(k.list);
   k.grid = s.grid;
   k.opts = std::move(s.applied);
+  k.instructions = target.instructions;
   for (const Layout& l : s.layouts) {
     LowerOptions plain;
     plain.check = options.check;

@@ -42,7 +42,8 @@ struct LinearKernel {
   std::vector<LinearArg> args;  // by slot; an operand that is laid out counts as it is then
   std::vector<LinearLayout> layouts;
   Grid grid;
-  Opts opts;  // as applied, amounts of 0 resolved
+  Opts opts;                 // as applied, amounts of 0 resolved
+  std::string instructions;  // Target::instructions
   Estimates estimates;
 };
 

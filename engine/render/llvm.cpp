@@ -14,7 +14,8 @@ namespace {
 // bodies, and the entry looks at the addresses of what is written.
 std::string whole_module(const LinearKernel& kernel, const std::string& entry, bool streaming) {
   std::string params, call, loads, written = "0";
-  LlvmBody body(streaming);
+  const bool scales = kernel.instructions.find("avx512vl") != std::string::npos;
+  LlvmBody body(streaming, scales);
   for (UOp u : kernel.list) body.add(u);
   if (streaming && body.ordinary_stores()) return whole_module(kernel, entry, false);
   for (const LinearArg& a : kernel.args) {
@@ -30,7 +31,7 @@ std::string whole_module(const LinearKernel& kernel, const std::string& entry, b
   std::string text = fmt::format("; {}\n{}", kernel.name, body.function("body", params));
   std::string calls = fmt::format("  call void @body({})\n", call);
   if (streaming) {
-    LlvmBody plain(false);
+    LlvmBody plain(false, scales);
     for (UOp u : kernel.list) plain.emit(u);
     text += plain.function("plain", params);
     body.declared().merge(plain.declared());

@@ -131,7 +131,7 @@ void LlvmBody::emit(UOp u) {
     case Op::WMMA: names_[u] = product_by_lane(u); return;
     default:
       if (!ops::alu.has(u.op())) throw Unsupported{std::string(op_name(u.op()))};
-      names_[u] = alu_value(u);
+      if (names_[u] = scaled(u); names_[u].empty()) names_[u] = alu_value(u);
       note_divisor(u);
   }
 }

@@ -21,8 +21,9 @@ class LlvmBody {
  public:
   static constexpr int64_t stream_align = 64;
 
-  /// `streaming`: stores of whole aligned vectors go past the caches.
-  explicit LlvmBody(bool streaming) : streaming_(streaming) {}
+  /// `streaming`: stores of whole aligned vectors go past the caches. `scales`: the processor
+  /// scales vectors by powers of two.
+  LlvmBody(bool streaming, bool scales) : streaming_(streaming), scales_(scales) {}
 
   /// Appends what the node is.
   void emit(UOp u);
@@ -56,6 +57,8 @@ class LlvmBody {
   std::string resized(const std::string& v, std::string_view scalar, int64_t from, int64_t to);
   std::string one_group(UOp u, DType t, const std::string& group);
   std::string factor(UOp u, DType t, const MatrixShape& shape, int64_t lanes, int64_t width);
+  // llvm_scale.cpp
+  std::string scaled(UOp u);
   // llvm_body.cpp
   std::string value(UOp u, int64_t w);
   std::string splat(const std::string& v, std::string_view scalar, int64_t w);
@@ -80,7 +83,7 @@ class LlvmBody {
     declared_.insert(fmt::format("declare {} @{}({})\n", result, name, args));
   }
 
-  const bool streaming_;
+  const bool streaming_, scales_;
   bool ordinary_stores_ = false;
   std::unordered_map<UOp, int64_t, UOpHash> divisors_;  // of index math
   OriginComments origins_;

@@ -116,8 +116,8 @@ UOp TensorOps::gelu(UOp x, bool tanh_approximation) {
   return in_wide(x, [&](UOp v) {
     if (tanh_approximation) {
       // (1 + tanh(u)) / 2 = sigmoid(2u): half the work, and nothing cancels.
-      const UOp u = mul(mul(v, add(mul(mul(v, v), weak(0.044715)), weak(1.0))),
-                        weak(2 * std::sqrt(2 / std::numbers::pi)));
+      const double slope = 2 * std::sqrt(2 / std::numbers::pi);
+      const UOp u = mul(v, add(mul(mul(v, v), weak(0.044715 * slope)), weak(slope)));
       return mul(v, sigmoid(u));
     }
     const UOp inner = erf(mul(v, weak(std::numbers::sqrt2 / 2)));
