@@ -1,0 +1,205 @@
+// The part of the CPU heuristic that is for sums of products: register tiles, and where their
+// operands lie.
+#include <algorithm>
+
+#include "engine/opt/cpu_heuristic.h"
+
+namespace beamline {
+
+void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
+  Operand shared = operand(lane, rows);
+  const bool packs = packable(shared, lane) && (shared.constant || rows.size >= limits_.pack_rows);
+  Tile tile = best_tile(lane.size, rows.size, lanes_, {.masked = !packs}, target_, limits_);
+  // What the rows read may lie along the rows: a step of the reduction then goes to another page.
+  const Operand across = operand(rows, lane);
+  const bool strides = across.column_bytes > 0 && !across.awkward;
+  const bool wide =
+      !by_lane_ && reduces_.size() == 1 && tile.width >= lanes_ * (limits_.tile_vectors - 1);
+  if (strides && blocks(lane.size, tile.width) < limits_.few_blocks && !wide &&
+      rows_as_lanes(lane, rows, across))
+    return;
+  if (!apply(OptKind::UPCAST, lane.range, tile.width)) return;
+  if (packs && tile.width >= lane.size && tile.width <= lanes_)
+    if (const auto [next, count] = beside(lane, rows, shared, tile.width); count > 1) {
+      apply(OptKind::UPCAST, next->range, count);
+      tile.rows = std::max<int64_t>(1, (target_.vector_registers - limits_.spare) / count);
+    }
+  apply(OptKind::UPCAST, rows.range, balanced(rows.size, tile.rows));
+  several_steps();
+  bool pays = packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
+                        shared.column_bytes * lane.size > limits_.pack_above);
+  const bool few =
+      pays && rows.size < limits_.few_rows && shared.column_bytes * lane.size <= limits_.few_bytes;
+  int64_t parts = 1;
+  if (wide && (few || (strides && reduces_[0].size > limits_.long_way)))
+    parts = reduce_in_blocks(limits_.reduce_block);
+  if (parts > 1 && few) pays = false;
+  if (pays) {
+    shared.column_bytes /= parts;
+    pack(shared, lane, rows, tile.width);
+  } else if (parts > 1) {
+    rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, rows);
+  }
+  if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
+}
+
+int64_t CpuHeuristic::reduce_in_blocks(int64_t most) {
+  const std::vector<UOp> axes = schedule_.axes();
+  const auto loop = std::ranges::find(axes, AxisType::REDUCE, &UOp::axis_type);
+  if (loop == axes.end()) return 1;
+  const int64_t steps = KernelSchedule::size(*loop), least = blocks(reduces_[0].size, most);
+  for (int64_t parts = least; least > 1 && parts <= 2 * least; parts++)
+    if (steps % parts == 0 && apply(OptKind::TILE, *loop, steps / parts)) {
+      outer_loops_++;
+      return parts;
+    }
+  return 1;
+}
+
+void CpuHeuristic::rows_inside(int64_t column_bytes, int64_t row_bytes, const AxisUse& lane,
+                               const AxisUse& rows) {
+  const UOp columns = loop_of(lane), row_loop = loop_of(rows);
+  if (!columns || !row_loop || outputs_.size() != 2 ||
+      column_bytes * lane.size * 2 <= limits_.pack_bytes ||
+      row_bytes * rows.size * 2 > limits_.pack_bytes)
+    return;
+  const int64_t at = place(row_loop), inner = place(columns);
+  if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
+}
+
+bool CpuHeuristic::over_channels(const AxisUse& pixels) {
+  const AxisUse* channels = nullptr;
+  Operand weights, image;
+  for (const AxisUse& a : outputs_)
+    if (&a != &pixels && operand(a, pixels).constant && operand(pixels, a).column_bytes > 0 &&
+        (!channels || a.size > channels->size))
+      channels = &a, weights = operand(a, pixels), image = operand(pixels, a);
+  if (!channels || channels->size < lanes_) return false;
+  HeuristicLimits narrow = limits_;
+  narrow.tile_vectors = static_cast<int>(std::clamp<int64_t>(
+      limits_.pack_bytes / (weights.column_bytes * lanes_), 1, limits_.tile_vectors));
+  const Tile tile = best_tile(channels->size, pixels.size, lanes_, {.whole_rows = image.window},
+                              target_, narrow),
+             other =
+                 best_tile(pixels.size, channels->size, lanes_, {.masked = true}, target_, limits_);
+  const auto steps = static_cast<double>(weights.column_bytes / dtype_bytes(stored_));
+  const auto vectors = static_cast<double>(blocks(channels->size, lanes_) * pixels.size);
+  if (tile.time + vectors * limits_.transpose_cost / steps >= other.time ||
+      !apply(OptKind::UPCAST, channels->range, tile.width))
+    return false;
+  apply(OptKind::UPCAST, pixels.range, balanced(pixels.size, tile.rows));
+  if (image.window) pack_image(*channels, image.slot);
+  schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
+  return true;
+}
+
+void CpuHeuristic::pack_image(const AxisUse& channels, int64_t slot) {
+  int64_t loops = 0;
+  for (UOp r : schedule_.axes()) loops += r.axis_type() == AxisType::WEAK;
+  for (int64_t level = 0; level < loops; level++) {
+    const UOp blocks_of_channels = loop_of(channels);
+    if (blocks_of_channels && level > place(blocks_of_channels))
+      schedule_.apply({OptKind::SWAP, place(blocks_of_channels), {level}});
+    if (!schedule_.apply({OptKind::PACK, slot, {level}})) return;
+  }
+}
+
+void CpuHeuristic::several_steps() {
+  if (!fuses(target_)) return;  // the products of all steps would wait in registers
+  int64_t held = 1;
+  for (UOp r : schedule_.axes())
+    if (r.axis_type() == AxisType::UPCAST) held *= KernelSchedule::size(r);
+  if (held >= lanes_ * target_.vector_registers / 2) return;
+  const AxisUse* steps = nullptr;
+  for (const AxisUse& r : reduces_)
+    if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
+  if (steps) apply(OptKind::UNROLL, steps->range, limits_.unroll);
+}
+
+bool CpuHeuristic::rows_as_lanes(const AxisUse& columns, const AxisUse& rows,
+                                 const Operand& across) {
+  Tile tile =
+      best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, {}, target_, limits_);
+  tile.width = std::min(tile.width, limits_.pack_bytes / across.column_bytes / lanes_ * lanes_);
+  if (tile.width < lanes_ || rows.size <= tile.width ||
+      !apply(OptKind::UPCAST, rows.range, tile.width))
+    return false;
+  apply(OptKind::UPCAST, columns.range, balanced(columns.size, tile.rows));
+  several_steps();
+  if (const UOp row_loop = loop_of(rows))
+    schedule_.apply({OptKind::PACK, across.slot, {place(row_loop) + 1}});
+  return true;
+}
+
+CpuHeuristic::Operand CpuHeuristic::operand(const AxisUse& lane, const AxisUse& rows) const {
+  Operand out;
+  for (UOp u : toposort(ast_)) {
+    const bool reads = u.op() == Op::INDEX && u.src(0).op() == Op::PARAM;
+    if (!reads || !u.src(1).has_range(lane.range) || u.src(1).has_range(rows.range)) continue;
+    UOp gate;
+    const UOp flat = split_gate(u.src(1), gate);
+    const bool gated = static_cast<bool>(gate);
+    bool window = gated;
+    int64_t depth = 1;
+    for (const Node* n : u.src(1).ranges()) {
+      const UOp r(n);
+      if (r.axis_type() != AxisType::REDUCE && r.axis_type() != AxisType::UNROLL) continue;
+      const int64_t steps = KernelSchedule::size(r);
+      depth *= steps;
+      const auto step = stride_along(flat, r), moved = stride_along(flat, lane.range);
+      window |= step && moved && *step < *moved * lane.size && *moved < *step * steps;
+    }
+    if (depth > 1)
+      out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
+             gated || !unit_stride(u.src(1), lane.range), u.src(0).param().constant, window};
+  }
+  return out;
+}
+
+bool CpuHeuristic::packable(const Operand& o, const AxisUse& lane) const {
+  return o.column_bytes > 0 &&
+         o.column_bytes * std::min(lane.size, lanes_ * limits_.tile_vectors) <= limits_.pack_bytes;
+}
+
+std::pair<const AxisUse*, int64_t> CpuHeuristic::beside(const AxisUse& lane, const AxisUse& rows,
+                                                        const Operand& shared,
+                                                        int64_t width) const {
+  const AxisUse* next = nullptr;
+  for (const AxisUse& a : outputs_)
+    if (&a != &lane && &a != &rows && a.constant_loads > 0) next = &a;
+  if (!next) return {nullptr, 1};
+  int64_t count =
+      std::min({next->size, limits_.beside, int64_t{target_.vector_registers - limits_.spare} / 3});
+  if (count < 2) return {nullptr, 1};
+  while (next->size % count != 0 || shared.column_bytes * width * count > limits_.pack_bytes)
+    if (--count <= 1) return {nullptr, 1};
+  return {next, count};
+}
+
+void CpuHeuristic::pack(const Operand& shared, const AxisUse& lane, const AxisUse& rows,
+                        int64_t width) {
+  const auto place_operand = [&](int64_t level) {
+    if (!shared.constant || schedule_.apply({OptKind::LAYOUT, shared.slot, {}}))
+      schedule_.apply({OptKind::PACK, shared.slot, {level}});
+  };
+  if (!loop_of(rows)) return place_operand(0);
+  int64_t inner = -1;
+  if (const UOp columns = loop_of(lane)) {
+    const int64_t count = KernelSchedule::size(columns);
+    const int64_t together = evenly(count, limits_.side_bytes / (shared.column_bytes * width));
+    // Blocks side by side are worth it where nothing lies between, and where what the rows read
+    // would not stay in the cache from one block to the next.
+    // Where the rows lie side by side, the next ones are in the same lines of the cache.
+    const Operand read = operand(rows, lane);
+    const bool large = read.awkward && read.column_bytes * rows.size > limits_.pack_bytes;
+    if (together < count && outputs_.size() == 2 && large) apply(OptKind::TILE, columns, together);
+    inner = place(loop_of(lane));
+  } else {
+    for (UOp r : schedule_.axes()) inner += r.axis_type() == AxisType::WEAK;
+  }
+  const int64_t at = place(loop_of(rows));
+  if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
+  place_operand(std::max(at, inner));
+}
+
+}  // namespace beamline
