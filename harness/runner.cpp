@@ -82,11 +82,6 @@ void Runner::call(const Kernel& k) {
   launcher_->run(k.blob.entry(), buffers.data(), k.threads);
 }
 
-std::string Runner::trespass() const {
-  const std::string where = buffers_->trespass();
-  return where.empty() ? laid_.trespass() : where;
-}
-
 CheckReply Runner::check(const CheckRequest& m) {
   CheckReply reply;
   if (reply.error = missing(m.id); !reply.error.empty()) {
@@ -98,10 +93,6 @@ CheckReply Runner::check(const CheckRequest& m) {
   buffers_->reset(/*poison_outputs=*/true);
   call(k);
   reply = buffers_->check(m.mistrust_above);
-  if (const std::string where = laid_.trespass(); !where.empty()) {
-    reply.error = reply.status == "ok" ? where : reply.error + "; " + where;
-    reply.status = "wrong_result";
-  }
   k.checked = reply.status == "ok" || reply.status == "mistrusted";
   return reply;
 }
@@ -161,7 +152,7 @@ TimeReply Runner::time(const TimeRequest& m) {
                    {"mode", m.mode},
                    {"seed", m.seed}};
   // A candidate may trespass only now and then; the session is then worth nothing.
-  if (const std::string where = trespass(); !where.empty()) {
+  if (const std::string where = buffers_->trespass(); !where.empty()) {
     reply.status = "wrong_result";
     reply.error = where;
   }
@@ -176,7 +167,7 @@ RunReply Runner::run(const RunRequest& m) {
   }
   buffers_->reset(/*poison_outputs=*/false);
   call(kernels_.at(m.id));
-  reply.error = trespass();
+  reply.error = buffers_->trespass();
   reply.status = reply.error.empty() ? "ok" : "wrong_result";
   if (reply.error.empty()) reply.outputs = buffers_->outputs();
   return reply;

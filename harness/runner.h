@@ -38,8 +38,6 @@ class Runner {
   /// The kernel's buffers; what it wants laid out is.
   std::vector<void*> pointers(const Kernel& k);
   void call(const Kernel& k);
-  /// Non-empty: memory was written that should not have been, and where.
-  std::string trespass() const;
 
   std::unique_ptr<RunnerBuffers> buffers_;
   LaidOperands laid_;  // of these buffers

@@ -25,6 +25,14 @@ std::vector<void*> LaidOperands::pointers(const std::vector<LayoutCode>& layouts
       at = made_.emplace(key, GuardedBuffer(l.bytes, /*huge_pages=*/true)).first;
       void* const both[] = {at->second.data(), given[l.slot]};
       std::get<CodeBlob>(mapped).entry()(both, 0);
+      if (const auto damage = at->second.damage()) {
+        made_.erase(at);
+        throw std::runtime_error(
+            fmt::format("wrote outside of the layout of buffer {} ({} bytes) at byte {}", l.slot,
+                        l.bytes, *damage));
+      }
+      // Kernels share it: one that writes here must not be the ruin of the next.
+      at->second.seal();
     }
     out[l.slot] = at->second.data();
   }
@@ -41,14 +49,6 @@ std::vector<std::pair<const void*, size_t>> LaidOperands::spans() const {
   std::vector<std::pair<const void*, size_t>> out;
   for (const auto& [key, memory] : made_) out.emplace_back(memory.data(), memory.bytes());
   return out;
-}
-
-std::string LaidOperands::trespass() const {
-  for (const auto& [key, memory] : made_)
-    if (const auto at = memory.damage())
-      return fmt::format("wrote outside of the layout of buffer {} ({} bytes) at byte {}",
-                         key.first, memory.bytes(), *at);
-  return {};
 }
 
 }  // namespace beamline

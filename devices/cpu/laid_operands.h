@@ -26,16 +26,15 @@ struct LayoutCode {
 class LaidOperands {
  public:
   /// What a kernel with these layouts is called with in place of the buffers `given`; writes what
-  /// is not there yet. The pointers hold until forget(). Throws std::runtime_error where code is
-  /// none or a slot does not exist, std::system_error where memory is refused.
+  /// is not there yet, and then nobody else can. The pointers hold until forget(). Throws
+  /// std::runtime_error where code is none or writes elsewhere or a slot does not exist,
+  /// std::system_error where memory is refused.
   std::vector<void*> pointers(const std::vector<LayoutCode>& layouts, std::span<void* const> given);
   /// The operands have changed, or memory is short.
   void forget() { made_.clear(); }
   size_t bytes() const;
   /// Memory of all that was made: address and bytes.
   std::vector<std::pair<const void*, size_t>> spans() const;
-  /// Non-empty: somebody wrote behind or before one of them.
-  std::string trespass() const;
 
  private:
   std::map<std::pair<size_t, std::string>, GuardedBuffer> made_;  // by slot and code

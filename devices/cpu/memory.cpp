@@ -12,6 +12,7 @@ namespace beamline {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kMostBytes = size_t{1} << 56;  // sums of sizes do not overflow
 constexpr unsigned char kCanary = 0xC5;
 
 size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -20,6 +21,8 @@ size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 GuardedBuffer::GuardedBuffer(size_t bytes, bool huge_pages)
     : bytes_(bytes), page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
+  if (bytes > kMostBytes)
+    throw std::system_error(ENOMEM, std::generic_category(), "mmap of a buffer");
   const size_t body = round_up(bytes, page_);
   tail_ = body - bytes + page_;
   reserved_ = body + 2 * kHugePage + 2 * page_;
@@ -70,6 +73,12 @@ std::optional<int64_t> GuardedBuffer::damage() const {
     if (data_[bytes_ + i] != kCanary) return static_cast<int64_t>(bytes_ + i);
   }
   return std::nullopt;
+}
+
+void GuardedBuffer::seal() {
+  const size_t body = bytes_ + tail_ - page_;
+  if (mprotect(data_ - page_, body + 2 * page_, PROT_READ) != 0)
+    throw std::system_error(errno, std::generic_category(), "mprotect of a buffer");
 }
 
 void GuardedBuffer::restore_canary() {

@@ -24,6 +24,8 @@ class GuardedBuffer {
   /// Byte offset from data() of the first damaged canary byte (negative = in front), if any.
   std::optional<int64_t> damage() const;
   void restore_canary();
+  /// From now on nobody writes here; who tries is ended by the system.
+  void seal();
 
  private:
   void* base_ = nullptr;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <system_error>
 
 #include "devices/cpu/blob.h"
 
@@ -40,6 +42,21 @@ TEST(GuardedBuffer, MovesWithItsOwner) {
   EXPECT_EQ(b.bytes(), 10u);
   const GuardedBuffer c(std::move(b));
   EXPECT_EQ(c.data(), data);
+}
+
+TEST(GuardedBuffer, MoreThanThereIsIsRefused) {
+  for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 4096, size_t{1} << 57, size_t{1} << 55})
+    EXPECT_THROW(GuardedBuffer(bytes, false), std::system_error) << bytes;
+}
+
+TEST(GuardedBufferDeathTest, SealedItIsReadOnly) {
+  GuardedBuffer b(100, true);
+  auto* data = static_cast<unsigned char*>(b.data());
+  data[7] = 3;
+  b.seal();
+  EXPECT_EQ(data[7], 3);
+  EXPECT_FALSE(b.damage());
+  for (const int at : {0, 7, 99, 100, -1}) EXPECT_DEATH(data[at] = 1, "");
 }
 
 TEST(GuardedBufferDeathTest, FarWritesEndTheProcess) {

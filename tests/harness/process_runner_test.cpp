@@ -171,16 +171,52 @@ TEST_F(RunnerTest, ALayoutThatIsNoneIsAnError) {
   setup(doubling());
   const CompileReply twice = compile(loop(kTwice));
   const LayoutCode beyond{7, 64, twice.code, twice.entry_offset}, empty{1, 64, "", 0},
-      short_of{1, 64, twice.code, twice.entry_offset};
+      short_of{1, 64, twice.code, twice.entry_offset},
+      endless{1, SIZE_MAX - 64, twice.code, twice.entry_offset},
+      no_memory{1, size_t{1} << 55, twice.code, twice.entry_offset};
+  const CompileReply copy = compile(loop("  %r = fadd float %v, 0.0\n"));
+  const LayoutCode copied{1, kElements * sizeof(float), copy.code, copy.entry_offset};
+  ask<Reply>(LoadRequest{"good", twice.code, twice.entry_offset, 1, {copied}});
+  const pid_t pid = runner.pid();
   for (const auto& [layout, why] : {std::pair(beyond, "layout of buffer 7: there are 2"),
                                     {empty, "layout of buffer 1"},
-                                    {short_of, "wrote outside of the layout of buffer 1"}}) {
+                                    {short_of, "wrote outside of the layout of buffer 1"},
+                                    {endless, "mmap of a buffer"},
+                                    {no_memory, "mmap of a buffer"}}) {
     ask<Reply>(LoadRequest{"a", twice.code, twice.entry_offset, 1, {layout}});
-    const CheckReply r = check("a");
-    EXPECT_NE(r.status, "ok");
-    EXPECT_THAT(r.error, HasSubstr(why));
+    for (int again = 0; again < 2; again++) {
+      const CheckReply r = check("a");
+      EXPECT_NE(r.status, "ok");
+      EXPECT_THAT(r.error, HasSubstr(why));
+    }
+    EXPECT_EQ(check("good").status, "ok") << "after " << why;
   }
-  expect_alive();
+  EXPECT_EQ(runner.pid(), pid);
+}
+
+// The next kernel reads the same memory.
+TEST_F(RunnerTest, NobodyWritesWhatIsLaidOut) {
+  const CompileReply twice = compile(loop(kTwice)),
+                     spoil = compile(loop("  %r = fadd float %v, %v\n"
+                                          "  store float 0.0, ptr %p\n")),
+                     behind = compile(loop(kTwice, kElements,
+                                           "  %far = getelementptr float, ptr %in, i64 1000\n"
+                                           "  store float 1.0, ptr %far\n")),
+                     copy = compile(loop("  %r = fadd float %v, 0.0\n"));
+  const LayoutCode copied{1, kElements * sizeof(float), copy.code, copy.entry_offset};
+  for (const CompileReply& wrong : {spoil, behind}) {
+    setup(doubling());
+    const auto load_both = [&] {
+      ask<Reply>(LoadRequest{"x", wrong.code, wrong.entry_offset, 1, {copied}});
+      ask<Reply>(LoadRequest{"good", twice.code, twice.entry_offset, 1, {copied}});
+    };
+    load_both();
+    EXPECT_EQ(check("good").status, "ok");
+    EXPECT_STREQ(runner.call(to_frame(CheckRequest{"x", 0}), kLong).status(), "crashed");
+    setup(doubling());
+    load_both();
+    EXPECT_EQ(check("good").status, "ok");
+  }
 }
 
 TEST_F(RunnerTest, AGoodKernelIsCheckedAndTimed) {
