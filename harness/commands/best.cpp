@@ -4,6 +4,7 @@
 #include "harness/cli/databases.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
+#include "harness/version.h"
 #include "reports/json_rows.h"
 #include "reports/numbers.h"
 #include "reports/text_table.h"
@@ -78,7 +79,8 @@ int run(Context& context, const Arguments& arguments) {
     auto best = number("best_ns"), plain = number("unoptimized_ns");
     std::string state = r["stale"] == 1    ? "stale: " + words("stale_reason")
                         : r["pinned"] == 1 ? "pinned"
-                                           : "ok";
+                        : words("engine_version") != engine_version ? "stale: another engine"
+                                                                    : "ok";
     std::string opts = words("opts");
     table.add({words("kernel_key").substr(0, 12), words("kernel_name"), words("device_id"),
                reports::time_text(best), reports::digits_text(number("gflops")),

@@ -14,6 +14,7 @@
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
 #include "engine/opt/heuristic.h"
+#include "engine/opt/schedule.h"
 #include "harness/cli/errors.h"
 #include "harness/cli/workload_args.h"
 #include "harness/commands/commands.h"
@@ -55,7 +56,16 @@ void read_inputs(const Arguments& arguments, workloads::Instance& instance) {
   }
 }
 
-std::vector<Chosen> choose(const Context& context, const Arguments& arguments,
+// Of opts that an earlier engine may have found.
+std::string why_illegal(UOp ast, const std::string& text, const Target& target) {
+  const auto opts = parse_opts(text);
+  if (const auto* error = std::get_if<OptError>(&opts)) return error->message;
+  const auto schedule = apply_opts(ast, std::get<Opts>(opts), target);
+  const auto* refusal = std::get_if<OptRefusal>(&schedule);
+  return refusal ? refusal->reason : "";
+}
+
+std::vector<Chosen> choose(Context& context, const Arguments& arguments,
                            const std::vector<KernelProgram>& programs, const Device& device) {
   const KernelProgram& program = programs[0];
   std::unique_ptr<db::Store> store;
@@ -69,15 +79,21 @@ std::vector<Chosen> choose(const Context& context, const Arguments& arguments,
   }
   std::vector<Chosen> chosen;
   for (const ProgramKernel& k : program.kernels) {
-    if (store)
-      if (const auto best = store->lookup_best(k.key, device.identity.device_id)) {
-        chosen.push_back({best->opts, "stored"});
-        continue;
-      }
     Arena arena;
     Arena::Scope scope(arena);
     const auto ast = parse_uops(k.ast);
     const UOp root = std::get<UOp>(ast);
+    if (store)
+      if (const auto best = store->lookup_best(k.key, device.identity.device_id)) {
+        const std::string why = why_illegal(root, best->opts, device.target);
+        if (why.empty()) {
+          chosen.push_back({best->opts, "stored"});
+          continue;
+        }
+        context.log.warn(
+            fmt::format("{}: the stored opts '{}' are of engine {} and no longer legal: {}", k.name,
+                        best->opts, best->engine_version, why));
+      }
     chosen.push_back({opts_text(across_threads(root, heuristic(root, device.target), device.target,
                                                k.flops, k.bytes)),
                       "heuristic"});

@@ -1,7 +1,9 @@
 // Commands that take care of a database: pin, unpin, accept, db backup, prune, merge, migrate and
 // explain-key.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "harness/version.h"
 #include "sample_database.h"
 
 namespace beamline::test {
@@ -47,6 +49,28 @@ TEST_F(Care, PinKeepsAndUnpinFrees) {
   EXPECT_EQ(cli.run({"best", "--db", db}).out.find("pinned") != std::string::npos, true);
   r = run({"unpin", key});
   EXPECT_EQ(r.json()["unpin"][0]["pinned"], 0);
+}
+
+// The sample's engine is an old one. What it found may be no schedule any more.
+TEST_F(Care, RowsOfAnotherEngineAreStaleAndRunWhereTheyCan) {
+  EXPECT_NE(cli.run({"best", "--db", db}).out.find("stale: another engine"), std::string::npos);
+  const auto chosen = [&] {
+    const CliResult r = run({"run", cli.path("sample.toml") + ":scale"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    const auto kernel = r.json()["run"][0];
+    return kernel["from"].get<std::string>() + " " + kernel["opts"].get<std::string>() + r.err;
+  };
+  EXPECT_EQ(chosen(), "stored UPCAST:0:4");
+  for (const char* opts : {"WARP:0:4", "UPCAST:0", "UPCAST:7:4", "PACK:1:0;UPCAST:0:4"}) {
+    db::Store(db).database().execute(fmt::format("UPDATE t_best SET opts = '{}'", opts));
+    const std::string now = chosen();
+    EXPECT_EQ(now.substr(0, 9), "heuristic") << opts;
+    EXPECT_NE(now.find(opts), std::string::npos) << now;
+  }
+  db::Store(db).database().execute(
+      fmt::format("UPDATE t_best SET opts = '', engine_version = '{}'", engine_version));
+  EXPECT_EQ(chosen(), "stored ");
+  EXPECT_EQ(cli.run({"best", "--db", db}).out.find("stale"), std::string::npos);
 }
 
 TEST_F(Care, AcceptIsAVerdictWithANote) {
