@@ -78,13 +78,16 @@ UOp store_if(UOp target, UOp value, UOp c) {
   return fits ? make(Op::STORE, DType::Void, {target, value, c}) : UOp{};
 }
 
+// What was written before is reached by the place alone, as that of an accumulator is.
+bool waits(UOp place) { return place.nsrc() > 0 && place.src(0).op() == Op::AFTER; }
+
 // clang-format off
 constexpr RuleOf<void> table[] = {
     rule("end-constant",  node(enders).tail().as("u"),                      [](U u)   { return u.nsrc() > 1 ? drop_constant_ranges(u) : ends_nothing(u); }),
     rule("after-nothing", node(Op::AFTER, x),                               [](X x_)  { return UOp(x_); }),
     rule("flatten",       node(Op::SINK | Op::GROUP).tail().as("u"),        [](U u)   { return flatten(u); }),
     rule("group-one",     node(Op::GROUP, x),                               [](X x_)  { return x_.has_shape() ? UOp{} : UOp(x_); }),
-    rule("store-load",    node(Op::STORE, x, node(Op::LOAD, x)),            [](X)     { return make(Op::NOOP, DType::Void, {}); }),
+    rule("store-load",    node(Op::STORE, x, node(Op::LOAD, x)),            [](X x_)  { return waits(UOp(x_)) ? UOp{} : make(Op::NOOP, DType::Void, {}); }),
     rule("store-invalid", node(Op::STORE, x, poison).tail(),                [](X)     { return make(Op::NOOP, DType::Void, {}); }),
     rule("after-effects", node(Op::AFTER, x, y).tail().as("u"),             [](U u, X, Y) { return keep_effects(u); }),
     rule("store-kept",    node(Op::STORE, x, select(c, y, x)),              [](X x_, C c_, Y y_) { return gated_store(x_, y_, c_); }),

@@ -157,6 +157,25 @@ std::vector<std::string> kernel_keys(const Program& p) {
 
 // The order in which a program names its inputs decides nothing, and preparing twice changes
 // nothing.
+// An accumulator to which nothing is added still has to begin.
+TEST(Programs, ReductionsOfWhatChangesNothing) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3}, {3, 5}, {2, 3, 40}}) {
+    for (const char* value : {"max(x != x, axis=-1)", "any(x != x, axis=-1)", "any(x != x)",
+                              "all(x == x, axis=-1)", "sum(x * 0, axis=-1)", "prod(x * 0 + 1)",
+                              "max(x != x, axis=-1) | (max(x, axis=-1) > 3)"}) {
+      Program p;
+      p.inputs.push_back({"x", TensorValue(DType::I32, shape)});
+      p.statements = {{"s", value, {}}};
+      p.results = {"s"};
+      for (const Plan::Kind kind : {Plan::Kind::Unoptimised, Plan::Kind::Heuristic}) {
+        Plan plan;
+        plan.kind = kind;
+        EXPECT_EQ(disagreement(p, plan), std::nullopt) << p.header() << p.text();
+      }
+    }
+  }
+}
+
 TEST(RandomPrograms, KeysDoNotDependOnTheOrderOfInputs) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
   const uint64_t count = setting("BEAMLINE_FUZZ_COUNT", programs / 4);
