@@ -179,7 +179,7 @@ std::variant<UOp, std::string> KernelSchedule::only_read(const Opt& opt) const {
 
 // Lanes are of consecutive elements in what is stored, else in the operand. What a lane multiplies
 // at once lies side by side.
-void KernelSchedule::sort_tile(std::vector<UOp>& tile, UOp index) const {
+void KernelSchedule::sort_tile(std::vector<UOp>& tile, UOp index, DType given) const {
   const UOp flat = index.op() == Op::WHERE ? index.src(1) : index;
   std::vector<UOp> stored;
   for (UOp u : toposort(ast_))
@@ -187,16 +187,19 @@ void KernelSchedule::sort_tile(std::vector<UOp>& tile, UOp index) const {
       UOp gate;
       stored.push_back(split_gate(u.src(0).src(1), gate));
     }
+  const int64_t lanes = target_.lanes(given);
   std::ranges::stable_sort(tile, {}, [&](UOp r) {
-    if (step_of_lanes(ast_, r)) return 4;
-    if (r.axis_type() != AxisType::UPCAST && r.axis_type() != AxisType::UNROLL) return 0;
-    if (std::ranges::any_of(stored, [&](UOp at) { return unit_stride(at, r); })) return 3;
-    return unit_stride(flat, r) ? 2 : 1;
+    const bool steps = r.axis_type() == AxisType::UNROLL;
+    if (step_of_lanes(ast_, r)) return 5;
+    if (r.axis_type() != AxisType::UPCAST && !steps) return 0;
+    if (std::ranges::any_of(stored, [&](UOp at) { return unit_stride(at, r); })) return 4;
+    if (steps && size(r) < lanes) return 1;  // too few for a vector
+    return unit_stride(flat, r) ? 3 : 2;
   });
 }
 
 std::vector<Packing::Dim> KernelSchedule::dims_of(std::vector<UOp> tile, UOp index, DType t) const {
-  sort_tile(tile, index);
+  sort_tile(tile, index, t);
   const int64_t lanes = target_.lanes(t);
   std::vector<Packing::Dim> plain, windows;
   for (const std::vector<UOp>& together : overlapping(tile, index)) {
@@ -285,7 +288,7 @@ std::optional<std::string> KernelSchedule::lay_out(const Opt& opt) {
   if (elements > max_layout_growth * given.numel())
     return fmt::format("{} elements are more than {} times the operand's {}", elements,
                        max_layout_growth, given.numel());
-  sort_tile(tile, read.src(1));
+  sort_tile(tile, read.src(1), read.dtype());
   const int64_t shape[] = {elements};
   ParamArg written, as_given;
   as_given.slot = 1;

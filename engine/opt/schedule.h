@@ -116,7 +116,7 @@ class KernelSchedule {
   // it.
   std::variant<UOp, std::string> only_read(const Opt& opt) const;
   // Written out axes last, and last of these the one that may become lanes.
-  void sort_tile(std::vector<UOp>& tile, UOp index) const;
+  void sort_tile(std::vector<UOp>& tile, UOp index, DType given) const;
   // The tile of an operand that is read at `index`: ranges that overlap share a dimension.
   std::vector<Packing::Dim> dims_of(std::vector<UOp> tile, UOp index, DType t) const;
   std::optional<std::string> pack(const Opt& opt);
