@@ -33,6 +33,8 @@ class CpuHeuristic {
   void along_outputs(const AxisUse& lane);
   // Lanes by rows of sums, held in registers.
   void register_tile(const AxisUse& lane, const AxisUse& rows);
+  // All vectors side by side, and as many rows as leave none of the last block empty, if they can.
+  Tile widest_tile(int64_t rows) const;
   // A register tile passes over `most` steps at a time, if they divide: what its rows read, and
   // what its columns do, then is still in the inner caches for the next tile. Returns the number
   // of blocks.

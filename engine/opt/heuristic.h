@@ -38,7 +38,6 @@ struct HeuristicLimits {
   int64_t few_rows = 48;       // that read it often enough where the reduction is in blocks
   int64_t reduce_block = 448;  // most steps of a reduction between visits to the result
   int64_t long_way = 1024;     // steps of one whose rows are read across
-  int64_t few_bytes = int64_t{16} << 20;  // of an operand that few rows read so, not packed
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;     // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;   // of loads that have a free port, as a share of a cycle

@@ -10,6 +10,11 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   Operand shared = operand(lane, rows);
   const bool packs = packable(shared, lane) && (shared.constant || rows.size >= limits_.pack_rows);
   Tile tile = best_tile(lane.size, rows.size, lanes_, {.masked = !packs}, target_, limits_);
+  // A large operand for few rows is read where it is, as far along as a tile goes.
+  const bool few = packs && !by_lane_ && !shared.constant && reduces_.size() == 1 &&
+                   rows.size < limits_.few_rows && lane.size >= lanes_ * limits_.tile_vectors &&
+                   shared.column_bytes * lane.size > limits_.pack_above;
+  if (few) tile = widest_tile(rows.size);
   // What the rows read may lie along the rows: a step of the reduction then goes to another page.
   const Operand across = operand(rows, lane);
   const bool strides = across.column_bytes > 0 && !across.awkward;
@@ -28,8 +33,6 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   several_steps();
   bool pays = packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
                         shared.column_bytes * lane.size > limits_.pack_above);
-  const bool few =
-      pays && rows.size < limits_.few_rows && shared.column_bytes * lane.size <= limits_.few_bytes;
   int64_t parts = 1;
   if (wide && (few || (strides && reduces_[0].size > limits_.long_way)))
     parts = reduce_in_blocks(limits_.reduce_block);
@@ -41,6 +44,16 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
     rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, rows);
   }
   if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
+}
+
+Tile CpuHeuristic::widest_tile(int64_t rows) const {
+  const int64_t vectors = limits_.tile_vectors;
+  Tile tile{lanes_ * vectors, 1};
+  int64_t least = rows;
+  for (int64_t r = 2; r <= (target_.vector_registers - vectors - 1) / vectors; r++)
+    if (const int64_t computed = blocks(rows, r) * r; computed <= least || tile.rows == 1)
+      tile.rows = r, least = computed;
+  return tile;
 }
 
 int64_t CpuHeuristic::reduce_in_blocks(int64_t most) {
