@@ -11,18 +11,23 @@
 
 namespace beamline {
 
+Expander::Along Expander::consecutive(const std::vector<size_t>& axes, UOp index) const {
+  const auto along = std::ranges::find_if(axes, [&](size_t a) {
+    return axes_[a].values[0].shape().empty() && unit_stride(index, axes_[a].range);
+  });
+  if (along == axes.end()) return {};
+  size_t stride = 1;
+  for (auto later = along + 1; later != axes.end(); ++later) stride *= axes_[*later].values.size();
+  return {axes_[*along].values.size(), stride};
+}
+
 bool Expander::transposed(UOp u) {
   const UOp memory = u.src(0).src(0), index = u.src(0).src(1);
   if (u.nsrc() != 1 || memory.op() != Op::PARAM) return false;
   const UOp operands[] = {index};
   const std::vector<size_t> axes = axes_of(operands);
-  const auto along = std::ranges::find_if(axes, [&](size_t a) {
-    return axes_[a].values[0].shape().empty() && unit_stride(index, axes_[a].range);
-  });
-  if (along == axes.end()) return false;
-  const size_t count = axes_[*along].values.size();
-  size_t stride = 1;
-  for (auto later = along + 1; later != axes.end(); ++later) stride *= axes_[*later].values.size();
+  const auto [count, stride] = consecutive(axes, index);
+  if (count == 0) return false;
   const size_t n = combinations(axes);
   Pieces p{axes, std::vector<UOp>(n)};
   for (size_t c = 0; c < n; c++) {
@@ -51,13 +56,8 @@ bool Expander::stored_across(UOp u) {
   if (memory.op() != Op::PARAM) return false;
   const std::vector<UOp> operands = u.srcs();
   const std::vector<size_t> axes = axes_of(operands);
-  const auto along = std::ranges::find_if(axes, [&](size_t a) {
-    return axes_[a].values[0].shape().empty() && unit_stride(index, axes_[a].range);
-  });
-  if (along == axes.end()) return false;
-  const size_t count = axes_[*along].values.size();
-  size_t stride = 1;
-  for (auto later = along + 1; later != axes.end(); ++later) stride *= axes_[*later].values.size();
+  const auto [count, stride] = consecutive(axes, index);
+  if (count == 0) return false;
   std::vector<UOp> stores;
   for (size_t c = 0; c < combinations(axes); c++) {
     const UOp at = piece(index, axes, c);

@@ -33,6 +33,12 @@ class Expander {
   UOp piece(UOp u, std::span<const size_t> axes, size_t c);
   std::vector<size_t> axes_of(std::span<const UOp> nodes);
   void each(UOp u);
+  // An axis that is no lanes, along which an index moves by one element: its steps, and how far
+  // apart they are among the combinations of `axes`. No steps: there is none.
+  struct Along {
+    size_t count = 0, stride = 1;
+  };
+  Along consecutive(const std::vector<size_t>& axes, UOp index) const;
   // A load whose lanes lie apart, along another written-out axis of consecutive elements: vectors
   // are loaded along that axis and transposed in registers.
   bool transposed(UOp u);

@@ -13,6 +13,8 @@ namespace {
 
 // Steps of the loops that lie between masked lanes, or read an element again.
 constexpr int64_t max_layout_growth = 4;
+// Several candidates' layouts of one operand exist at the same time.
+constexpr int64_t max_layout_bytes = int64_t{1} << 29;
 
 // Comparisons of integers that a gate is made of; nothing, if it is made of something else.
 std::optional<std::vector<UOp>> comparisons(UOp gate) {
@@ -145,7 +147,8 @@ std::optional<std::string> KernelSchedule::swap_loops(const Opt& opt) {
 
 int64_t Packing::elements() const {
   int64_t n = 1;
-  for (const Dim& d : dims) n *= d.size;
+  for (const Dim& d : dims)
+    if (n <= max_private_bytes) n *= d.size;  // more is too many anyway
   return n;
 }
 
@@ -282,12 +285,16 @@ std::optional<std::string> KernelSchedule::lay_out(const Opt& opt) {
       return fmt::format("operand {} is read where a variable or another operand says", slot);
   std::vector<UOp> tile;
   int64_t elements = 1;
+  const int64_t most = max_layout_growth * given.numel();
   for (UOp r : axes())
-    if (read.src(1).has_range(r)) tile.push_back(r), elements *= size(r);
+    if (read.src(1).has_range(r) && elements <= most) tile.push_back(r), elements *= size(r);
   if (tile.empty()) return fmt::format("operand {} does not move", slot);
-  if (elements > max_layout_growth * given.numel())
-    return fmt::format("{} elements are more than {} times the operand's {}", elements,
+  if (elements > most)
+    return fmt::format("{} elements or more are more than {} times the operand's {}", elements,
                        max_layout_growth, given.numel());
+  if (elements * dtype_bytes(given.dtype()) > max_layout_bytes)
+    return fmt::format("a layout of {} bytes exceeds the {} there are for each",
+                       elements * dtype_bytes(given.dtype()), max_layout_bytes);
   sort_tile(tile, read.src(1), read.dtype());
   const int64_t shape[] = {elements};
   ParamArg written, as_given;

@@ -715,7 +715,11 @@ TEST(Opts, LayoutSaysWhyNot) {
       ast_of(t.gather(weights(0, {9, 4}), t.cast(input(1, {5, 4}), DType::I32), 0));
   EXPECT_EQ(why(gathered, "LAYOUT:2"),
             "operand 2 is read where a variable or another operand says");
-  EXPECT_EQ(why(windows, "LAYOUT:2"), "7200 elements are more than 4 times the operand's 512");
+  const UOp large = ast_of(t.matmul(input(0, {2, 16384}), weights(1, {16384, 8193})));
+  EXPECT_EQ(why(large, "LAYOUT:2"),
+            "a layout of 536936448 bytes exceeds the 536870912 there are for each");
+  EXPECT_EQ(why(windows, "LAYOUT:2"),
+            "7200 elements or more are more than 4 times the operand's 512");
 }
 
 // What is read across the lanes is loaded along another axis and transposed in registers.

@@ -155,8 +155,6 @@ std::vector<std::string> kernel_keys(const Program& p) {
   return keys;
 }
 
-// The order in which a program names its inputs decides nothing, and preparing twice changes
-// nothing.
 // An accumulator to which nothing is added still has to begin.
 TEST(Programs, ReductionsOfWhatChangesNothing) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3}, {3, 5}, {2, 3, 40}}) {
@@ -176,6 +174,8 @@ TEST(Programs, ReductionsOfWhatChangesNothing) {
   }
 }
 
+// The order in which a program names its inputs decides nothing, and preparing twice changes
+// nothing.
 TEST(RandomPrograms, KeysDoNotDependOnTheOrderOfInputs) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
   const uint64_t count = setting("BEAMLINE_FUZZ_COUNT", programs / 4);
