@@ -25,8 +25,13 @@ struct HandMath {
 
   // 2^(n + d): degree 6 with the least largest relative error.
   static F power(F n, F d) {
-    constexpr float c[] = {1.53458122e-4f, 1.33999312e-3f, 9.61848896e-3f, 5.55032878e-2f,
-                           2.40226469e-1f, 6.93147206e-1f, 1};
+    constexpr float c[] = {1.53458122e-4f,
+                           1.33999312e-3f,
+                           9.61848896e-3f,
+                           5.55032878e-2f,
+                           2.40226469e-1f,
+                           6.93147206e-1f,
+                           1};
     return V::scale(polynomial(d, c), n);
   }
   static F exp2(F x) {
