@@ -71,8 +71,8 @@ UOp lower_index_dtypes(UOp ast, DType index_dtype);
 UOp magic_division(UOp ast, Trace* trace = nullptr);
 
 /// 22, 24: ops no CPU instruction has: floor division and modulo, reciprocal, sin, exp2 and log2.
-/// Sines of f32 are computed in f64; without `doubles` they stay what they are. Without `halves` f16
-/// is converted by integer arithmetic.
+/// Sines of f32 are computed in f64; without `doubles` they stay what they are. Without `halves`
+/// f16 is converted by integer arithmetic.
 UOp decompose(UOp ast, bool doubles = true, bool halves = true, Trace* trace = nullptr);
 
 /// 28: where a loop writes shared memory again that other threads may still read, the group's
