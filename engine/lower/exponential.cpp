@@ -30,8 +30,8 @@ constexpr Format single = {DType::I32, 23,       127,    6,        6,          -
 constexpr Format twice = {
     DType::I64, 52, 1023, 13, 11, -1076, 1025, 0x1p-1022, 0x1p54, 0x1.8p52, 0x3fe6a09e667f3bcd, 12};
 
-// Of 2^d, |d| <= 1/2, with the least largest relative error: 1.9e-9 (Remez's exchange, in 40
-// digits).
+// Of 2^d, |d| <= 1/2, for f32, with the least largest relative error: 1.9e-9 (Remez's exchange, in
+// 40 digits).
 constexpr double power_of_2[] = {0x1.00000002614f8p+0, 0x1.62e430c7e8fafp-1, 0x1.ebfbdadcb1bcep-3,
                                  0x1.c6aed4b98241ap-5, 0x1.3b2dbbc08f82cp-7, 0x1.5f456a784f2dfp-10,
                                  0x1.41d333a2e39d1p-13};
@@ -80,10 +80,12 @@ UOp decompose_exp2(UOp x) {
   UOp d = factor == 1 ? y - rounded : times(-factor) + rounded;  // one product, used once: it fuses
   if (factor != 1 && lost != 0) d = times(-lost) + d;
   const double sign = factor == 1 ? 1 : -1;
-  std::vector<double> c = {2};  // twice the power, see below
-  for (int i = 1; i <= of.degree; i++) c.push_back(c.back() * M_LN2 * sign / i);
+  std::vector<double> c;  // twice the power, see below
   if (x.dtype() == DType::F32)
-    for (size_t i = 0; i < c.size(); i++) c[i] = 2 * power_of_2[i] * (i % 2 == 1 ? sign : 1);
+    for (double of_d : power_of_2) c.push_back(2 * of_d * (c.size() % 2 == 1 ? sign : 1));
+  else
+    for (c.push_back(2); c.size() <= static_cast<size_t>(of.degree);)
+      c.push_back(c.back() * M_LN2 * sign / static_cast<double>(c.size()));
   UOp p = f(c.back(), x);
   for (int i = of.degree - 1; i >= 0; i--) p = p * d + f(c[static_cast<size_t>(i)], x);
   // 2^(n-1) times twice the rest does not overflow early; below 1 another 2^64 is taken out at the
