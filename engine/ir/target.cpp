@@ -1,5 +1,6 @@
 #include "engine/ir/target.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -28,6 +29,15 @@ constexpr Emulated emulated[] = {
 };
 
 }  // namespace
+
+bool has_instruction(std::string_view instructions, std::string_view name) {
+  while (!instructions.empty()) {
+    const std::string_view word = instructions.substr(0, instructions.find(' '));
+    if (word == name) return true;
+    instructions.remove_prefix(std::min(instructions.size(), word.size() + 1));
+  }
+  return false;
+}
 
 std::string target_text(const Target& t) {
   return fmt::format(

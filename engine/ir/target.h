@@ -39,6 +39,9 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 };
 
+/// Target::instructions names it, as a whole word.
+bool has_instruction(std::string_view instructions, std::string_view name);
+
 /// "name=cpu;cpu=native;..." in a fixed order; reads back to an equal value.
 std::string target_text(const Target& t);
 std::optional<Target> parse_target(std::string_view text);

@@ -153,9 +153,7 @@ std::vector<const TensorCore*> tensor_cores(const Target& target) {
     // Of a processor's, those of its whole vectors.
     if (t.shape->by_lane() != cpu || (cpu && t.shape->n != target.lanes(t.out))) continue;
     bool fits = false;
-    each_word(t.targets, [&](std::string_view word, int) {
-      each_word(has, [&](std::string_view own, int) { fits |= word == own; });
-    });
+    each_word(t.targets, [&](std::string_view word, int) { fits |= has_instruction(has, word); });
     if (fits) out.push_back(&t);
   }
   return out;

@@ -89,7 +89,7 @@ bool has_doubles(const Target& target) { return target.name != "emulator:metal";
 
 // Of a processor that says what it has.
 bool has_halves(const Target& target) {
-  return target.instructions.empty() || target.instructions.find("f16c") != std::string::npos;
+  return target.instructions.empty() || has_instruction(target.instructions, "f16c");
 }
 
 struct Pass {

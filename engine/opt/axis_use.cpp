@@ -64,7 +64,7 @@ int64_t dividing(int64_t size, int64_t most, int64_t lanes) {
 }
 
 bool fuses(const Target& target) {
-  return target.instructions.empty() || target.instructions.find("fma") != std::string::npos;
+  return target.instructions.empty() || has_instruction(target.instructions, "fma");
 }
 
 Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const TileUse& use,

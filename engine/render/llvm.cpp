@@ -14,7 +14,7 @@ namespace {
 // bodies, and the entry looks at the addresses of what is written.
 std::string whole_module(const LinearKernel& kernel, const std::string& entry, bool streaming) {
   std::string params, call, loads, written = "0";
-  const bool scales = kernel.instructions.find("avx512vl") != std::string::npos;
+  const bool scales = has_instruction(kernel.instructions, "avx512vl");
   LlvmBody body(streaming, scales);
   for (UOp u : kernel.list) body.add(u);
   if (streaming && body.ordinary_stores()) return whole_module(kernel, entry, false);
