@@ -29,6 +29,14 @@ class EngineSpace final : public ScheduleSpace {
     return opts_text(beamline::heuristic(ast_, target_));
   }
 
+  std::vector<std::string> starts() const override {
+    Arena scratch(&kernel_);
+    Arena::Scope scope(scratch);
+    std::vector<std::string> texts;
+    for (const Opts& opts : heuristic_variants(ast_, target_)) texts.push_back(opts_text(opts));
+    return texts;
+  }
+
   std::vector<std::string> extensions(const std::string& opts) const override {
     auto parsed = parse_opts(opts);
     if (!std::holds_alternative<Opts>(parsed)) return {};

@@ -18,6 +18,8 @@ class ScheduleSpace {
   virtual ~ScheduleSpace() = default;
   /// What the kernel gets without search; "" where nothing helps.
   virtual std::string heuristic() const = 0;
+  /// Schedules that are worth a start besides; in a fixed order, best guess first.
+  virtual std::vector<std::string> starts() const { return {}; }
   /// Sequences one legal action longer than `opts`, in a fixed order.
   virtual std::vector<std::string> extensions(const std::string& opts) const = 0;
   /// Legal neighbours of the same length or one shorter: one action's amount is another, or one

@@ -33,16 +33,24 @@ class FirstLevel final : public Proposer {
 
 // Neighbours of the best schedules so far, at most `width` of them at a time, the better ones more
 // often. Unlike level by level, a find is built upon at once; the seeds (unoptimised, heuristic,
-// stored) are there from the start, and the best schedule on one thread always has a place, so that
-// threads do not hide what helps each of them.
+// stored) are there from the start, the space's other starts come first, and the best schedule on
+// one thread always has a place, so that threads do not hide what helps each of them.
 class Beam final : public Proposer {
  public:
   explicit Beam(int width) : width_(static_cast<size_t>(std::max(width, 1))) {}
 
   std::vector<std::string> next(size_t room, const Standing& s) override {
+    if (!started_) {
+      starts_ = s.space.starts();
+      std::ranges::reverse(starts_);
+      started_ = true;
+    }
     std::vector<int> open = best(s.field);
     std::vector<std::string> out;
     std::set<std::string> drawn;
+    for (; out.size() < room && !starts_.empty(); starts_.pop_back())
+      if (!s.entry.seen(starts_.back()) && drawn.insert(starts_.back()).second)
+        out.push_back(starts_.back());
     while (out.size() < room && !open.empty()) {
       // The k-th best with probability 2^-k.
       size_t k = 0;
@@ -93,6 +101,8 @@ class Beam final : public Proposer {
   }
 
   size_t width_;
+  bool started_ = false;
+  std::vector<std::string> starts_;                  // the last comes first
   std::map<int, std::vector<std::string>> untried_;  // by contestant
 };
 

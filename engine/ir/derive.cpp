@@ -416,8 +416,11 @@ void derive_ranges(Derived& d, Op op, std::span<const UOp> src) {
   if (!ends) return;
   for (size_t i = opened; i < src.size(); i++)
     for (const Node* r : src[i].ranges())
-      // The bits of a matrix product's registers stay open: they number its elements.
-      if (op != Op::WMMA || UOp(r).axis_type() == AxisType::UNROLL) std::erase(out, r);
+      // The bits of a matrix product's registers stay open: they number its elements. So do the
+      // loops that a range's end depends on.
+      if ((op != Op::WMMA || UOp(r).axis_type() == AxisType::UNROLL) &&
+          (src[i].op() != Op::RANGE || r == src[i].node()))
+        std::erase(out, r);
 }
 
 }  // namespace

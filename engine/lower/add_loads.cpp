@@ -39,18 +39,6 @@ UOp widen_floats(UOp ast) {
 
 namespace {
 
-void conjuncts(UOp gate, std::vector<UOp>& out) {
-  std::vector<UOp> todo{gate};
-  while (!todo.empty()) {
-    const UOp u = todo.back();
-    todo.pop_back();
-    if (u.op() == Op::AND)
-      todo.push_back(u.src(0)), todo.push_back(u.src(1));
-    else
-      out.push_back(u);
-  }
-}
-
 // WHERE(c, x, a) around a read x whose gate implies c: the read alone, with a where it is off. The
 // condition is then evaluated where the read is, and not where its value is used.
 bool absorbs(UOp u) {

@@ -9,6 +9,7 @@
 #include "engine/lower/lanes.h"
 #include "engine/lower/passes.h"
 #include "engine/rewrite/rewriter.h"
+#include "engine/rules/rules.h"
 
 namespace beamline {
 
@@ -170,6 +171,7 @@ void Expander::fold(UOp u, UOp r, UOp start) {
   for (size_t a : all)
     if (std::ranges::find(folded, a) == folded.end()) p.axes.push_back(a);
   p.at.assign(combinations(p.axes), UOp{});
+  std::vector<UOp> skipped(p.at.size());
   std::vector<std::vector<UOp>> odd(
       p.at.size());  // vectors of another width, each summed on its own
   const size_t n = combinations(all);
@@ -185,14 +187,23 @@ void Expander::fold(UOp u, UOp r, UOp start) {
     UOp& sum = p.at[index];
     if (!sum && start) sum = piece(start, all, c);
     UOp v = piece(value, all, c);
+    if (v.op() == Op::WHERE && v.src(0).ranges().empty() && v.src(0).shape().empty()) {
+      const UOp taken = simplify(v.src(0));
+      if (taken.is_const(0)) {
+        skipped[index] = v.src(2);
+        continue;
+      }
+      if (taken.is_const(1)) v = v.src(1);
+    }
     if (lanes && v.shape().empty()) v = repeat(v, all, c);
     if (sum && lanes && !std::ranges::equal(sum.shape(), v.shape()))
       odd[index].push_back(v);
     else
       sum = sum ? alu(r.reduce_op(), {sum, v}) : v;
   }
-  for (size_t i = 0; lanes && i < p.at.size(); i++) {
-    if (!p.at[i]) continue;
+  for (size_t i = 0; i < p.at.size(); i++) {
+    if (!p.at[i]) p.at[i] = skipped[i];  // all of them
+    if (!p.at[i] || !lanes) continue;
     const auto across = [&](UOp v) {
       return v.shape().empty() ? v : reduce(r.reduce_op(), v, {}, 1);
     };

@@ -1,6 +1,8 @@
 // A tree of loops. Every node stands in the innermost loop it depends on; a loop is one item of the
 // loop around it. Items of one loop are ordered by their dependencies, in the order of the graph.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
@@ -102,8 +104,72 @@ class Linearizer {
     std::ranges::reverse(chain);
     return chain;
   }
+  // What an addition reads from memory besides its accumulator.
+  std::vector<int> reads_of(int addition, int loop) {
+    std::vector<int> out, todo;
+    for (UOp s : order_[at_(addition)].srcs())
+      if (s.op() == Op::MUL) todo.push_back(static_cast<int>(at(s)));
+    while (!todo.empty()) {
+      const int i = todo.back();
+      todo.pop_back();
+      const UOp u = order_[at_(i)];
+      if (around_[at_(i)] != loop) continue;
+      if (u.op() == Op::LOAD)
+        out.push_back(i);
+      else
+        for (UOp s : u.srcs()) todo.push_back(static_cast<int>(at(s)));
+    }
+    std::ranges::sort(out);
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+  // The most that is held at a time of what several of them read.
+  size_t held(const std::vector<int>& additions, int loop) {
+    struct Use {
+      size_t first, last;
+    };
+    std::map<int, Use> uses;
+    for (size_t k = 0; k < additions.size(); k++)
+      for (int r : reads_of(additions[k], loop))
+        uses.try_emplace(r, Use{k, k}).first->second.last = k;
+    std::vector<int> change(additions.size() + 1, 0);
+    for (const auto& [r, use] : uses)
+      if (use.first != use.last) change[use.first]++, change[use.last]--;
+    int now = 0, most = 0;
+    for (int c : change) most = std::max(most, now += c);
+    return static_cast<size_t>(most);
+  }
+  // The same additions, those together that read one element for all lanes; of one accumulator they
+  // stay in their order.
+  std::vector<int> by_element(const std::vector<std::vector<int>>& chains,
+                              const std::vector<int>& additions, int loop) {
+    std::map<int, std::pair<const std::vector<int>*, size_t>> place;
+    for (const std::vector<int>& c : chains)
+      for (size_t k = 0; k < c.size(); k++) place.emplace(c[k], std::pair(&c, k));
+    std::vector<int> elements;
+    std::map<int, std::vector<int>> readers;
+    for (int a : additions)
+      for (int r : reads_of(a, loop))
+        if (order_[at_(r)].shape().empty()) {
+          if (readers[r].empty()) elements.push_back(r);
+          readers[r].push_back(a);
+        }
+    std::set<int> taken;
+    std::vector<int> out;
+    const auto take = [&](int a) {
+      const auto [chain, last] = place.at(a);
+      for (size_t k = 0; k <= last; k++)
+        if (around_[at_((*chain)[k])] == loop && taken.insert((*chain)[k]).second)
+          out.push_back((*chain)[k]);
+    };
+    for (int e : elements)
+      for (int a : readers.at(e)) take(a);
+    for (int a : additions) take(a);
+    return out;
+  }
   // The order in which a loop's items are asked for: accumulators take their steps together, so
-  // that what a step reads is held for that step alone; then as they come.
+  // that what a step reads is held for that step alone; or what reads one element, where less is
+  // held then; then as they come.
   std::vector<int> asked(int loop) {
     std::vector<std::vector<int>> chains;
     size_t longest = 0;
@@ -116,6 +182,10 @@ class Linearizer {
     for (size_t step = 0; longest > 1 && step < longest; step++)
       for (const std::vector<int>& c : chains)
         if (step < c.size() && around_[at_(c[step])] == loop) out.push_back(c[step]);
+    if (!out.empty()) {
+      std::vector<int> other = by_element(chains, out, loop);
+      if (held(other, loop) < held(out, loop)) out = std::move(other);
+    }
     out.insert(out.end(), body(loop).begin(), body(loop).end());
     return out;
   }

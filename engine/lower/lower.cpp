@@ -20,6 +20,7 @@ struct State {
   Opts applied{};
   std::vector<Packing> packings{};
   std::vector<Layout> layouts{};
+  std::vector<Skipping> skippings{};
   std::vector<UOp> lanes{};
   int64_t vector_lanes = 1;
   Grid grid{};
@@ -57,6 +58,7 @@ void apply_all(State& s) {
   s.applied = schedule.applied();
   s.packings = schedule.packings();
   s.layouts = schedule.layouts();
+  s.skippings = schedule.skippings();
 }
 
 void expand_all(State& s) {
@@ -103,6 +105,7 @@ constexpr Pass passes[] = {
     {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings, lanes_of(s.graph, s.target)); }},
     {"group reduces",         [](State& s) { if (s.target.has_local) s.graph = reduce_across_groups(s.graph); }},
     {"choose lanes",          [](State& s) { s.vector_lanes = lanes_of(s.graph, s.target); s.lanes = choose_lanes(s.graph, s.vector_lanes); }},
+    {"skip padding",          [](State& s) { s.graph = skip_padding(s.graph, s.skippings, s.lanes); }},
     {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes, has(s.applied, OptKind::PREFETCH)); }},
     {"add grid",              [](State& s) { s.graph = add_grid(s.graph, s.grid); }},
     {"expand",                expand_all},

@@ -30,6 +30,10 @@ UOp stage_operands(UOp ast, const std::vector<Packing>& packings, int64_t vector
 /// best among those that no value depends on together with one of them; none = scalar code.
 std::vector<UOp> choose_lanes(UOp ast, int64_t vector_lanes);
 
+/// SKIP: a loop over padding begins later and ends sooner, both as the loops around it say; written
+/// out, a value is the identity where its gates are closed, and expand() leaves it out.
+UOp skip_padding(UOp ast, const std::vector<Skipping>& skippings, const std::vector<UOp>& lanes);
+
 /// 10: a REDUCE with loops becomes a register accumulator: initialised after the enclosing loops,
 /// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
 /// after the loop. With `prefetch` a NOOP of each place that is known there and stored to later

@@ -97,6 +97,8 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
     if (u.op() == Op::STORE) stored += u.src(0).src(0).numel() * dtype_bytes(u.src(0).dtype());
   }
   std::ranges::sort(slots);
+  for (int64_t axis = 0; axis < static_cast<int64_t>(axes.size()); axis++)
+    try_opt({OptKind::SKIP, axis, {}});
   for (int64_t slot : slots) try_opt({OptKind::LAYOUT, slot, {}});
   for (int64_t slot : slots)
     for (int64_t level = 0; level <= std::min(loops, max_axes); level++)
@@ -107,6 +109,6 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-6"; }
+std::string_view action_set_name() { return "cpu-7"; }
 
 }  // namespace beamline

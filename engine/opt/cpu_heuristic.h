@@ -17,6 +17,7 @@ class CpuHeuristic {
   struct Operand {
     int64_t slot = 0;
     int64_t column_bytes = 0;  // over the whole reduction; 0 = there is none
+    int64_t bytes = 0;         // all of it
     bool awkward = false;      // read under a gate or with a stride
     bool constant = false;
     bool window = false;  // gated, or the same elements are read by several steps of the reduction
@@ -49,6 +50,9 @@ class CpuHeuristic {
   // side by side: laid out ahead of time it is as good for lanes, and no lane is left empty at the
   // end of a row of pixels. The results are transposed in registers, once for a whole reduction.
   bool over_channels(const AxisUse& pixels);
+  // Rows of pixels that a tile holds whole: the steps of a filter along them are written out, if
+  // there are registers for its weights, and what is padding is left out.
+  bool skip_padding(const AxisUse& pixels, int64_t vectors);
   // Its edges are padded in a copy, as far out as there is room for it; then all channels pass over
   // one copy.
   void pack_image(const AxisUse& channels, int64_t slot);

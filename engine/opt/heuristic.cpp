@@ -233,4 +233,34 @@ Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits)
   return CpuHeuristic(ast, target, limits).run();
 }
 
+std::vector<Opts> heuristic_variants(UOp ast, const Target& target) {
+  if (target.has_local) return {};
+  constexpr double always = -1e6, never = 1e6;  // cycles of a transposed vector
+  using Change = void (*)(HeuristicLimits&);
+  // What operands lie where, and what the lanes are, times how many vectors a tile has.
+  constexpr Change places[] = {
+      [](HeuristicLimits&) {},
+      [](HeuristicLimits& l) { l.transpose_cost = never; },
+      [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_above = 0, l.pack_rows = 2; },
+      [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_bytes = 0; },
+      [](HeuristicLimits& l) { l.transpose_cost = always, l.image_above = 0; },
+      [](HeuristicLimits& l) { l.transpose_cost = always, l.image_above = INT64_MAX; },
+      [](HeuristicLimits& l) { l.pack_bytes *= 2, l.side_bytes *= 4; },
+      [](HeuristicLimits& l) { l.few_rows = 0, l.long_way = INT64_MAX; },
+      [](HeuristicLimits& l) { l.stream_above = l.stream_transposed = 0; },
+      [](HeuristicLimits& l) { l.stream_above = l.stream_transposed = INT64_MAX; },
+  };
+  std::vector<Opts> all{cpu_heuristic(ast, target)};
+  for (const int vectors : {HeuristicLimits{}.tile_vectors, 3, 2})
+    for (const Change change : places) {
+      HeuristicLimits limits;
+      limits.tile_vectors = vectors;
+      change(limits);
+      Opts opts = cpu_heuristic(ast, target, limits);
+      if (std::ranges::find(all, opts) == all.end()) all.push_back(std::move(opts));
+    }
+  all.erase(all.begin());
+  return all;
+}
+
 }  // namespace beamline

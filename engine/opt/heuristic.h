@@ -33,6 +33,7 @@ struct HeuristicLimits {
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
   int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
   int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
+  int64_t image_above = int64_t{1} << 20;  // of one read for each of several blocks of channels
   int64_t pack_rows = 32;                 // least rows that read a packed block
   int64_t moved_rows = 8;                 // and that make up for a sum of what they share
   int64_t few_rows = 48;       // that read it often enough where the reduction is in blocks
@@ -70,6 +71,9 @@ struct ThreadLimits {
 /// A legal sequence for the kernel; empty where nothing helps.
 Opts heuristic(UOp ast, const Target& target);
 Opts cpu_heuristic(UOp ast, const Target& target, const HeuristicLimits& limits = {});
+/// What it would choose with other constants, the most likely first: processors differ in their
+/// caches and ports, so a search starts from all of these. Without that of heuristic().
+std::vector<Opts> heuristic_variants(UOp ast, const Target& target);
 Opts group_heuristic(UOp ast, const Target& target, const GroupLimits& limits = {});
 /// The same with THREAD for a kernel of so much work, as many as the target allows at most. A
 /// search starts without: it finds out what threads are worth here.

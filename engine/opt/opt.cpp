@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(OptKind::Count)> names = {
     "TC",    "UPCAST", "UNROLL", "LOCAL", "THREAD", "GROUP",  "GROUPTOP", "NOLOCALS",
-    "PADTO", "SWAP",   "TILE",   "PACK",  "LAYOUT", "STREAM", "PREFETCH"};
+    "PADTO", "SWAP",   "TILE",   "PACK",  "LAYOUT", "STREAM", "PREFETCH", "SKIP"};
 
 bool read_int(std::string_view s, int64_t& out) {
   const auto [p, ec] = std::from_chars(s.data(), s.data() + s.size(), out);
@@ -24,6 +24,7 @@ int numbers_of(OptKind k) {
     case OptKind::NOLOCALS:
     case OptKind::STREAM:
     case OptKind::PREFETCH: return 0;
+    case OptKind::SKIP:
     case OptKind::LAYOUT: return 1;
     default: return 2;
   }

@@ -12,13 +12,15 @@
 //   LAYOUT  a constant operand laid out ahead of time in the order in which the loops read it: a
 //           kernel of its own writes it once, before this one runs
 //   STREAM  whole vectors are stored past the caches; the results are not read again soon
+//   SKIP    steps of a reduce axis that read nothing but padding are not taken: what they are
+//           multiplied by may then be infinite
 //   PREFETCH  the results of a register tile are fetched for writing before its reduction starts
 //   TC      a sum of products given to matrix units, or on processors to instructions that multiply
 //           and add up neighbours of the reduction, a lane each (tensor_core.h)
 //   LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing; LAYOUT a slot
-// alone.
+// alone, SKIP an axis alone.
 #pragma once
 #include <optional>
 #include <string>
@@ -46,6 +48,7 @@ enum class OptKind : uint8_t {
   LAYOUT,
   STREAM,
   PREFETCH,
+  SKIP,
   Count
 };
 /// Numbers behind the name: none where it says something about the kernel, one of an operand alone.

@@ -101,9 +101,33 @@ bool CpuHeuristic::over_channels(const AxisUse& pixels) {
       !apply(OptKind::UPCAST, channels->range, tile.width))
     return false;
   apply(OptKind::UPCAST, pixels.range, balanced(pixels.size, tile.rows));
-  if (image.window) pack_image(*channels, image.slot);
+  if (tile.rows >= pixels.size && skip_padding(pixels, blocks(tile.width, lanes_))) {
+    schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
+    return true;
+  }
+  const bool again = channels->size > tile.width, large = image.bytes > limits_.image_above;
+  if (image.window || (again && large)) pack_image(*channels, image.slot);
   schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
   return true;
+}
+
+bool CpuHeuristic::skip_padding(const AxisUse& pixels, int64_t vectors) {
+  const KernelSchedule before = schedule_;
+  for (const AxisUse& r : reduces_) {
+    const bool gated = std::ranges::any_of(toposort(ast_), [&](UOp u) {
+      return u.op() == Op::CMPLT && u.has_range(r.range) && u.has_range(pixels.range);
+    });
+    if (gated && vectors * (pixels.size + r.size) < target_.vector_registers)
+      apply(OptKind::UNROLL, r.range, r.size);
+  }
+  int axes = 0;
+  for (size_t i = 0; i < schedule_.axes().size(); i++) {
+    const UOp r = schedule_.axes()[i];
+    if (!schedule_.apply({OptKind::SKIP, static_cast<int64_t>(i), {}}))
+      axes += r.axis_type() == AxisType::UNROLL;
+  }
+  if (axes == 0) schedule_ = before;
+  return axes > 0;
 }
 
 void CpuHeuristic::pack_image(const AxisUse& channels, int64_t slot) {
@@ -164,6 +188,7 @@ CpuHeuristic::Operand CpuHeuristic::operand(const AxisUse& lane, const AxisUse& 
     }
     if (depth > 1)
       out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
+             u.src(0).numel() * dtype_bytes(u.dtype()),
              gated || !unit_stride(u.src(1), lane.range), u.src(0).param().constant, window};
   }
   return out;

@@ -252,8 +252,9 @@ std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
   if (opt.kind == OptKind::LAYOUT) return lay_out(opt);
   if (opt.kind == OptKind::STREAM) return stream(opt);
   if (opt.kind == OptKind::PREFETCH) return prefetch(opt);
-  if (!packings_.empty() || !layouts_.empty())
-    return "what splits or moves loops comes before PACK and LAYOUT";
+  if (opt.kind == OptKind::SKIP) return skip(opt);
+  if (!packings_.empty() || !layouts_.empty() || !skippings_.empty())
+    return "what splits or moves loops comes before PACK, LAYOUT and SKIP";
   if (opt.kind == OptKind::TC) return use_tensor_core(opt);
   if (needs_local(opt.kind) && !target_.has_local)
     return fmt::format("{} needs a target with local memory, {} has none", opt_kind_name(opt.kind),
@@ -319,6 +320,18 @@ UOp split_gate(UOp index, UOp& valid) {
   for (; index.op() == Op::WHERE && index.src(2).is_invalid(); index = index.src(1))
     valid = valid ? valid & index.src(0) : index.src(0);
   return index;
+}
+
+void conjuncts(UOp gate, std::vector<UOp>& out) {
+  std::vector<UOp> todo{gate};
+  while (!todo.empty()) {
+    const UOp u = todo.back();
+    todo.pop_back();
+    if (u.op() == Op::AND)
+      todo.push_back(u.src(0)), todo.push_back(u.src(1));
+    else
+      out.push_back(u);
+  }
 }
 
 std::optional<int64_t> linear_stride(UOp index, UOp r) {

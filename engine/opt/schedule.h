@@ -47,6 +47,13 @@ struct Layout {
   UOp copy;
 };
 
+/// Steps of a reduction that read padding alone. Of a loop: the first step that is taken, how many,
+/// and what of the gates always holds then; of an axis that is written out: what decides.
+struct Skipping {
+  UOp range, begin, count;  // begin: null where it is written out
+  std::vector<UOp> gates;
+};
+
 class KernelSchedule {
  public:
   /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's
@@ -66,6 +73,8 @@ class KernelSchedule {
   const std::vector<Packing>& packings() const { return packings_; }
   /// What LAYOUT asked for; the AST reads the new places already.
   const std::vector<Layout>& layouts() const { return layouts_; }
+  /// What SKIP asked for; lowering carries it out, too.
+  const std::vector<Skipping>& skippings() const { return skippings_; }
   /// Ids of the loops over blocks of n and of m that a TC opt left.
   std::pair<int64_t, int64_t> matrix_axes() const { return matrix_axes_; }
   /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
@@ -123,6 +132,8 @@ class KernelSchedule {
   std::optional<std::string> lay_out(const Opt& opt);
   std::optional<std::string> stream(const Opt& opt);
   std::optional<std::string> prefetch(const Opt& opt);
+  // In skip_padding.cpp.
+  std::optional<std::string> skip(const Opt& opt);
   // In reduce_blocks.cpp: TILE of a reduction.
   std::optional<std::string> check_blocks() const;
   void reduce_in_blocks(UOp r, int64_t k);
@@ -133,6 +144,7 @@ class KernelSchedule {
   Opts applied_;
   std::vector<Packing> packings_;
   std::vector<Layout> layouts_;
+  std::vector<Skipping> skippings_;
   bool no_locals_ = false;
   bool in_blocks_ = false;   // the reduction
   bool only_asked_ = false;  // see legal(): the graph is not needed any more
@@ -154,6 +166,8 @@ std::string describe_axes(const KernelSchedule& s, bool color);
 UOp place_among(const std::vector<UOp>& ranges, const Substitution& renamed = {});
 /// The index without its gates; `valid` receives them, or null.
 UOp split_gate(UOp index, UOp& valid);
+/// What all holds where the gate does.
+void conjuncts(UOp gate, std::vector<UOp>& out);
 /// The same of an expression that is a sum of multiples of ranges and of what r does not move: true
 /// for steps beyond those of r, too.
 std::optional<int64_t> linear_stride(UOp index, UOp r);

@@ -78,6 +78,12 @@ UOp store_if(UOp target, UOp value, UOp c) {
   return fits ? make(Op::STORE, DType::Void, {target, value, c}) : UOp{};
 }
 
+UOp known_load(UOp load, UOp address, UOp otherwise, UOp gate) {
+  if (gate.is_const(1)) return make(Op::LOAD, load.dtype(), {address});
+  const bool fits = std::ranges::equal(load.shape(), otherwise.shape());
+  return gate.is_const(0) && fits ? otherwise : UOp{};
+}
+
 // What was written before is reached by the place alone, as that of an accumulator is.
 bool waits(UOp place) { return place.nsrc() > 0 && place.src(0).op() == Op::AFTER; }
 
@@ -88,6 +94,7 @@ constexpr RuleOf<void> table[] = {
     rule("flatten",       node(Op::SINK | Op::GROUP).tail().as("u"),        [](U u)   { return flatten(u); }),
     rule("group-one",     node(Op::GROUP, x),                               [](X x_)  { return x_.has_shape() ? UOp{} : UOp(x_); }),
     rule("store-load",    node(Op::STORE, x, node(Op::LOAD, x)),            [](X x_)  { return waits(UOp(x_)) ? UOp{} : make(Op::NOOP, DType::Void, {}); }),
+    rule("load-gate",     node(Op::LOAD, x, y, z).as("u"),                  [](U u, X x_, Y y_, Z z_) { return known_load(u, x_, y_, z_); }),
     rule("store-invalid", node(Op::STORE, x, poison).tail(),                [](X)     { return make(Op::NOOP, DType::Void, {}); }),
     rule("after-effects", node(Op::AFTER, x, y).tail().as("u"),             [](U u, X, Y) { return keep_effects(u); }),
     rule("store-kept",    node(Op::STORE, x, select(c, y, x)),              [](X x_, C c_, Y y_) { return gated_store(x_, y_, c_); }),

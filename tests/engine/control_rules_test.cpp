@@ -58,6 +58,17 @@ TEST_F(Control, AccessesOfPoisonVanish) {
        alternative);
   same(only("store-invalid", store(at(out, i), invalid())), noop);
 }
+TEST_F(Control, AGateThatIsKnownIsNone) {
+  const UOp other = fconst(3, DType::F32);
+  const auto load = [&](UOp address, UOp gate) {
+    return make(Op::LOAD, DType::F32, {address, other, gate});
+  };
+  same(only("load-gate", load(at(x, i), bool_const(true))), make(Op::LOAD, DType::F32, {at(x, i)}));
+  same(only("load-gate", load(at(x, i), bool_const(false))), other);
+  EXPECT_FALSE(only("load-gate", load(at(x, i), i < iconst(5))));
+  const UOp two[] = {iconst(0), iconst(1)};  // one value for two lanes
+  EXPECT_FALSE(only("load-gate", load(at(x, stack(two)), bool_const(false))));
+}
 TEST_F(Control, AStoreOfWhatIsThereVanishes) {
   same(only("store-load", store(at(out, i), make(Op::LOAD, DType::F32, {at(out, i)}))), noop);
   EXPECT_FALSE(only("store-load", store(at(out, i), make(Op::LOAD, DType::F32, {at(x, i)}))));

@@ -2,6 +2,7 @@
 // opts, with the heuristic's and with random legal opts, must be what the tensor-level evaluator
 // computes.
 #include <gtest/gtest.h>
+#include <fmt/format.h>
 
 #include <map>
 #include <random>
@@ -423,7 +424,8 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("PACK:3:0"), "PACK needs an operand that is read at one place; 3 is read at 0");
   EXPECT_EQ(why("PACK:2:3"), "there are 2 output loops, not 3");
   EXPECT_EQ(why("PACK:2:0;PACK:2:0"), "operand 2 is packed already");
-  EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"), "what splits or moves loops comes before PACK and LAYOUT");
+  EXPECT_EQ(why("PACK:2:0;UPCAST:0:2"),
+            "what splits or moves loops comes before PACK, LAYOUT and SKIP");
   const UOp big = matmul_ast(8, 2048, 2048);
   const auto s = apply_opts(big, {{OptKind::PACK, 2, {0}}}, {});
   EXPECT_EQ(std::get<OptRefusal>(s).reason,
@@ -541,6 +543,110 @@ TEST(Opts, ReductionsInBlocksAgreeWithTheTensorGraph) {
     const Opts opts = std::get<Opts>(parse_opts(l.opts));
     expect_close(run(make_kernels(sink), in, target, [&](UOp) { return opts; }), want, l.opts);
   }
+}
+
+// SKIP: steps over padding are not taken, and what is summed is the same.
+TEST(Opts, SkippedPaddingAgreesWithTheTensorGraph) {
+  struct Line {
+    UOp (*build)(TensorOps&);
+    const char* opts;
+  };
+  const auto image = [](TensorOps& t) {
+    TensorOps::Conv conv;
+    conv.padding = {1, 1};
+    return t.conv2d(input(0, {1, 3, 5, 5}), weights(1, {16, 3, 3, 3}), std::nullopt, conv);
+  };
+  const auto apart = [](TensorOps& t) {  // some steps read nothing but padding at all
+    TensorOps::Conv conv;
+    conv.padding = {4, 6};
+    conv.stride = {2, 1};
+    conv.dilation = {2, 3};
+    return t.conv2d(input(0, {1, 2, 5, 4}), input(1, {4, 2, 3, 3}), std::nullopt, conv);
+  };
+  const auto halves = [](TensorOps& t) {
+    TensorOps::Conv conv;
+    conv.padding = {2, 1};
+    return t.conv2d(t.cast(input(0, {1, 3, 4, 5}), DType::F16),
+                    t.cast(input(1, {4, 3, 5, 3}), DType::F16), std::nullopt, conv);
+  };
+  const auto pool = [](TensorOps& t) {
+    TensorOps::Pool p;
+    p.kernel = {3, 3};
+    p.stride = {2, 2};
+    p.padding = {1, 1};
+    return t.max_pool2d(t.sub(input(0, {1, 2, 7, 8}), input(1, {1})), p);
+  };
+  const auto product = [](TensorOps& t) { return t.matmul(input(0, {5, 14}), input(1, {14, 9})); };
+  const Line lines[] = {
+      {image, "SKIP:4"},  // output axes 0 to 2, channels, rows and columns of the filter
+      {image, "SKIP:5"},
+      {image, "SKIP:4;SKIP:5"},
+      {image, "UPCAST:0:8;UPCAST:2:5;SKIP:5"},
+      {image, "UPCAST:0:8;UPCAST:2:5;UNROLL:2:3;SKIP:5;SKIP:6"},
+      {image, "UPCAST:0:8;UPCAST:1:2;UPCAST:2:5;UNROLL:2:3;SKIP:7;LAYOUT:1"},
+      {image, "UPCAST:0:8;UPCAST:1:5;UPCAST:1:5;UNROLL:1:3;UNROLL:1:3;SKIP:5;SKIP:6"},
+      {image, "UPCAST:0:8;UPCAST:2:5;SWAP:4:5;SKIP:4;PACK:2:0"},
+      {image, "UPCAST:0:8;UPCAST:2:5;UNROLL:2:3;PACK:2:0;SKIP:5;SKIP:6"},
+      {image, "UPCAST:0:8;THREAD:1:2;UPCAST:2:5;UNROLL:2:3;SKIP:6;SKIP:7"},
+      {image, "UPCAST:2:8;SKIP:4"},
+      {image, "UPCAST:2:8;UNROLL:2:3;SKIP:4;SKIP:5"},  // along the lanes: nothing is known
+      {apart, "SKIP:4;SKIP:5"},
+      {apart, "UPCAST:0:4;UPCAST:1:3;SKIP:5"},
+      {apart, "UPCAST:0:4;UPCAST:1:0;UNROLL:2:3;SKIP:4;SKIP:5"},
+      {apart, "UPCAST:0:4;UPCAST:0:0;UPCAST:0:0;UNROLL:0:0;UNROLL:0:0;UNROLL:0:0;SKIP:4;SKIP:5"},
+      {halves, "UPCAST:0:4;UPCAST:1:5;UNROLL:2:3;SKIP:4;SKIP:5"},
+      {pool, "SKIP:3;SKIP:4"},
+      {pool, "UPCAST:2:4;UNROLL:0:3;SKIP:3;SKIP:4"},
+      {product, "TILE:2:4;SKIP:3"},
+      {product, "TILE:2:4;UPCAST:2:8;UNROLL:0:3;SKIP:4"},
+  };
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Target target;
+  target.threads = 2;
+  for (const Line& l : lines) {
+    TensorOps t;
+    const UOp sink = make(Op::SINK, DType::Void, {l.build(t)});
+    ASSERT_TRUE(t.ok()) << t.take_error();
+    const auto in = inputs_of(sink, 1);
+    const std::vector<double> want = test::evaluate(sink, in)[0].data;
+    KernelGraph g = make_kernels(sink);
+    const Opts opts = std::get<Opts>(parse_opts(l.opts));
+    expect_close(run(g, in, target, [&](UOp) { return opts; }), want, l.opts);
+  }
+}
+
+TEST(Opts, SkipSaysWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto why = [&](auto build, const char* opts, const Target& target = {}) -> std::string {
+    TensorOps t;
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {build(t)}));
+    const auto s = apply_opts(g.kernels[0].ast, std::get<Opts>(parse_opts(opts)), target);
+    const auto* r = std::get_if<OptRefusal>(&s);
+    return r ? r->reason : "legal";
+  };
+  const auto image = [](TensorOps& t) {
+    TensorOps::Conv conv;
+    conv.padding = {1, 0};
+    return t.conv2d(input(0, {1, 3, 6, 6}), input(1, {8, 3, 3, 3}), std::nullopt, conv);
+  };
+  const auto nothing = [](int axis) {
+    return fmt::format("nothing that axis {} reads is padded along it where it is known", axis);
+  };
+  EXPECT_EQ(why(image, "SKIP:4"), "legal");
+  EXPECT_EQ(why(image, "SKIP:3"), nothing(3));             // channels
+  EXPECT_EQ(why(image, "SKIP:5"), nothing(5));             // no padding there
+  EXPECT_EQ(why(image, "UPCAST:1:2;SKIP:5"), nothing(5));  // one row of two needs the step
+  EXPECT_EQ(why(image, "UNROLL:1:3;SKIP:5"), nothing(5));  // the row is a loop
+  EXPECT_EQ(why(image, "UPCAST:1:6;UNROLL:1:3;SKIP:5"), "legal");
+  EXPECT_EQ(why(image, "SKIP:0"), "axis 0 is WEAK; SKIP takes one of a reduction");
+  EXPECT_EQ(why(image, "SKIP:6"), "axis 6 does not exist, SKIP has 6 axes here");
+  EXPECT_EQ(why(image, "SKIP:4;SKIP:4"), "axis 4 skips padding already");
+  EXPECT_EQ(why(image, "SKIP:4;UPCAST:0:2"),
+            "what splits or moves loops comes before PACK, LAYOUT and SKIP");
+  EXPECT_EQ(why(image, "SKIP:4", *emulated_target("emulator:sm_80")),
+            "SKIP is for processors; emulator:sm_80 has groups of threads");
 }
 
 // PREFETCH: a hint for every vector of the tile, before its first product; none where the place of
@@ -705,7 +811,7 @@ TEST(Opts, LayoutSaysWhyNot) {
   EXPECT_EQ(why(product, "LAYOUT:2;PACK:2:0"), "operand 2 is laid out already");
   EXPECT_EQ(why(product, "PACK:2:0;LAYOUT:2"), "operand 2 is packed already");
   EXPECT_EQ(why(product, "LAYOUT:2;UNROLL:0:2"),
-            "what splits or moves loops comes before PACK and LAYOUT");
+            "what splits or moves loops comes before PACK, LAYOUT and SKIP");
   EXPECT_EQ(why(product, "LAYOUT:2", *emulated_target("emulator:sm_80")),
             "LAYOUT is for processors; emulator:sm_80 has groups of threads");
   TensorOps::Conv conv;

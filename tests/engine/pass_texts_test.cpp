@@ -154,6 +154,28 @@ const std::string two_stores = start + R"(%5=PARAM:f32(%1)[slot=2]
 %23=SINK:void(%22)
 )";
 
+// Sums of three neighbours, with nothing on both sides of them.
+const std::string neighbours = start + R"(%5=RANGE:weakint(%4)[id=0,type=WEAK]
+%6=INDEX:f32(%2,%5)
+%7=CONST:weakint()[value=3]
+%8=RANGE:weakint(%7)[id=1,type=REDUCE]
+%9=ADD:weakint(%5,%8)
+%10=CONST:weakint()[value=0]
+%11=CMPLT:bool(%10,%9)
+%12=CONST:weakint()[value=5]
+%13=CMPLT:bool(%9,%12)
+%14=AND:bool(%11,%13)
+%15=CONST:weakint()[value=-1]
+%16=ADD:weakint(%9,%15)
+%17=CONST:invalid()
+%18=WHERE:weakint(%14,%16,%17)
+%19=INDEX:f32(%3,%18)
+%20=REDUCE:f32(%19,%8)[op=ADD]
+%21=STORE:void(%6,%20)
+%22=END:void(%21,%5)
+%23=SINK:void(%22)
+)";
+
 struct Case {
   const char* pass;
   const std::string& kernel;
@@ -166,6 +188,7 @@ const Case cases[] = {
     {"stage operands", row_again, "cpu", "PACK:1:0"},
     {"group reduces", row_sums, "emulator:sm_80", "GROUP:0:2"},
     {"choose lanes", increment, "cpu", "UPCAST:0:8"},
+    {"skip padding", neighbours, "cpu", "SKIP:1"},
     {"remove reduces", row_sums, "cpu", ""},
     {"add grid", increment, "emulator:sm_80", "LOCAL:0:4"},
     {"expand", increment, "cpu", "UPCAST:0:8"},

@@ -17,36 +17,18 @@ inline constexpr DType base_types[] = {DType::WeakInt, DType::WeakInt, DType::We
 
 // Rules about memory, control and loops have no scalar value; control_rules_test.cpp states what
 // they do.
-inline const std::set<std::string_view> rules_without_value = {"invalid-store",
-                                                               "invalid-load",
-                                                               "store-load",
-                                                               "store-invalid",
-                                                               "end-constant",
-                                                               "end-nothing",
-                                                               "after-nothing",
-                                                               "group-one",
-                                                               "flatten",
-                                                               "reduce-factor",
-                                                               "reduce-unused",
-                                                               "fold-stack-1",
-                                                               "fold-stack-2",
-                                                               "fold-stack-3",
-                                                               "fold-stack-right",
-                                                               "reshape-reshape",
-                                                               "reshape-same",
-                                                               "permute-permute",
-                                                               "permute-same",
-                                                               "stack-of-parts",
-                                                               "stack-part",
-                                                               "index-index",
-                                                               "index-vector",
-                                                               "uniform-stacks",
-                                                               "after-effects",
-                                                               "store-kept",
-                                                               "store-kept-else",
-                                                               "store-kept-load",
-                                                               "store-kept-load-else",
-                                                               "store-gate"};
+inline const std::set<std::string_view> rules_without_value = {
+    "invalid-store",    "load-gate",       "invalid-load",
+    "store-load",       "store-invalid",   "end-constant",
+    "end-nothing",      "after-nothing",   "group-one",
+    "flatten",          "reduce-factor",   "reduce-unused",
+    "fold-stack-1",     "fold-stack-2",    "fold-stack-3",
+    "fold-stack-right", "reshape-reshape", "reshape-same",
+    "permute-permute",  "permute-same",    "stack-of-parts",
+    "stack-part",       "index-index",     "index-vector",
+    "uniform-stacks",   "after-effects",   "store-kept",
+    "store-kept-else",  "store-kept-load", "store-kept-load-else",
+    "store-gate"};
 
 inline bool well_typed(Op op, DType dtype, std::span<const UOp> src) {
   const auto whole_type = [](DType t) { return is_int(t) || t == DType::Bool; };
