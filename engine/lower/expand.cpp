@@ -171,6 +171,7 @@ void Expander::fold(UOp u, UOp r, UOp start) {
   for (size_t a : all)
     if (std::ranges::find(folded, a) == folded.end()) p.axes.push_back(a);
   p.at.assign(combinations(p.axes), UOp{});
+  const UOp nothing = reduce_identity(r.reduce_op(), r.dtype());
   std::vector<UOp> skipped(p.at.size());
   std::vector<std::vector<UOp>> odd(
       p.at.size());  // vectors of another width, each summed on its own
@@ -187,13 +188,10 @@ void Expander::fold(UOp u, UOp r, UOp start) {
     UOp& sum = p.at[index];
     if (!sum && start) sum = piece(start, all, c);
     UOp v = piece(value, all, c);
-    if (v.op() == Op::WHERE && v.src(0).ranges().empty() && v.src(0).shape().empty()) {
-      const UOp taken = simplify(v.src(0));
-      if (taken.is_const(0)) {
-        skipped[index] = v.src(2);
-        continue;
-      }
-      if (taken.is_const(1)) v = v.src(1);
+    if (v.op() == Op::WHERE && v.src(2) == nothing && v.src(0).ranges().empty() &&
+        v.src(0).shape().empty() && simplify(v.src(0)).is_const(0)) {
+      skipped[index] = nothing;
+      continue;
     }
     if (lanes && v.shape().empty()) v = repeat(v, all, c);
     if (sum && lanes && !std::ranges::equal(sum.shape(), v.shape()))

@@ -1,6 +1,7 @@
 // A tree of loops. Every node stands in the innermost loop it depends on; a loop is one item of the
 // loop around it. Items of one loop are ordered by their dependencies, in the order of the graph.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -104,63 +105,64 @@ class Linearizer {
     std::ranges::reverse(chain);
     return chain;
   }
-  // What an addition reads from memory besides its accumulator.
-  std::vector<int> reads_of(int addition, int loop) {
-    std::vector<int> out, todo;
-    for (UOp s : order_[at_(addition)].srcs())
-      if (s.op() == Op::MUL) todo.push_back(static_cast<int>(at(s)));
-    while (!todo.empty()) {
-      const int i = todo.back();
-      todo.pop_back();
-      const UOp u = order_[at_(i)];
-      if (around_[at_(i)] != loop) continue;
-      if (u.op() == Op::LOAD)
-        out.push_back(i);
-      else
-        for (UOp s : u.srcs()) todo.push_back(static_cast<int>(at(s)));
-    }
-    std::ranges::sort(out);
-    out.erase(std::unique(out.begin(), out.end()), out.end());
+  // What the product that an addition adds reads from memory: two loads, each of them maybe one
+  // element for all lanes.
+  using Reads = std::array<int, 2>;
+  Reads reads_of(int addition, int loop) {
+    Reads out{none, none};
+    for (UOp product : order_[at_(addition)].srcs())
+      for (size_t k = 0; product.op() == Op::MUL && k < 2; k++) {
+        UOp u = product.src(k);
+        while (u.op() == Op::CAST || u.op() == Op::STACK) u = u.src(0);
+        const auto i = static_cast<int>(at(u));
+        if (u.op() == Op::LOAD && around_[at_(i)] == loop) out[k] = i;
+      }
     return out;
   }
   // The most that is held at a time of what several of them read.
-  size_t held(const std::vector<int>& additions, int loop) {
-    struct Use {
-      size_t first, last;
-    };
-    std::map<int, Use> uses;
+  static int held(const std::vector<int>& additions, const std::map<int, Reads>& reads) {
+    std::map<int, std::pair<size_t, size_t>> uses;  // first and last
     for (size_t k = 0; k < additions.size(); k++)
-      for (int r : reads_of(additions[k], loop))
-        uses.try_emplace(r, Use{k, k}).first->second.last = k;
-    std::vector<int> change(additions.size() + 1, 0);
+      for (int r : reads.at(additions[k]))
+        if (r != none) uses.try_emplace(r, k, k).first->second.second = k;
+    std::vector<int> change(additions.size(), 0);
     for (const auto& [r, use] : uses)
-      if (use.first != use.last) change[use.first]++, change[use.last]--;
+      if (use.first != use.second) change[use.first]++, change[use.second]--;
     int now = 0, most = 0;
     for (int c : change) most = std::max(most, now += c);
-    return static_cast<size_t>(most);
+    return most;
   }
   // The same additions, those together that read one element for all lanes; of one accumulator they
   // stay in their order.
   std::vector<int> by_element(const std::vector<std::vector<int>>& chains,
-                              const std::vector<int>& additions, int loop) {
-    std::map<int, std::pair<const std::vector<int>*, size_t>> place;
-    for (const std::vector<int>& c : chains)
-      for (size_t k = 0; k < c.size(); k++) place.emplace(c[k], std::pair(&c, k));
+                              const std::vector<int>& additions,
+                              const std::map<int, Reads>& reads) {
     std::vector<int> elements;
-    std::map<int, std::vector<int>> readers;
+    std::map<int, std::vector<int>> readers, before;
     for (int a : additions)
-      for (int r : reads_of(a, loop))
-        if (order_[at_(r)].shape().empty()) {
+      for (int r : reads.at(a))
+        if (r != none && order_[at_(r)].shape().empty()) {
           if (readers[r].empty()) elements.push_back(r);
           readers[r].push_back(a);
         }
+    for (const std::vector<int>& c : chains)
+      for (size_t k = 1; k < c.size(); k++)
+        if (reads.contains(c[k - 1])) before[c[k]].push_back(c[k - 1]);
     std::set<int> taken;
-    std::vector<int> out;
-    const auto take = [&](int a) {
-      const auto [chain, last] = place.at(a);
-      for (size_t k = 0; k <= last; k++)
-        if (around_[at_((*chain)[k])] == loop && taken.insert((*chain)[k]).second)
-          out.push_back((*chain)[k]);
+    std::vector<int> out, todo;
+    const auto take = [&](int addition) {
+      todo.push_back(addition);
+      while (!todo.empty()) {
+        const int a = todo.back();
+        const std::vector<int>& first = before[a];
+        const auto open = std::ranges::find_if(first, [&](int b) { return !taken.contains(b); });
+        if (open != first.end()) {
+          todo.push_back(*open);
+          continue;
+        }
+        todo.pop_back();
+        if (taken.insert(a).second) out.push_back(a);
+      }
     };
     for (int e : elements)
       for (int a : readers.at(e)) take(a);
@@ -182,10 +184,10 @@ class Linearizer {
     for (size_t step = 0; longest > 1 && step < longest; step++)
       for (const std::vector<int>& c : chains)
         if (step < c.size() && around_[at_(c[step])] == loop) out.push_back(c[step]);
-    if (!out.empty()) {
-      std::vector<int> other = by_element(chains, out, loop);
-      if (held(other, loop) < held(out, loop)) out = std::move(other);
-    }
+    std::map<int, Reads> reads;
+    for (int a : out) reads.emplace(a, reads_of(a, loop));
+    std::vector<int> other = by_element(chains, out, reads);
+    if (held(other, reads) < held(out, reads)) out = std::move(other);
     out.insert(out.end(), body(loop).begin(), body(loop).end());
     return out;
   }

@@ -32,6 +32,9 @@ class CpuHeuristic {
   // best one of theirs.
   const AxisUse* reused(const AxisUse* lane) const;
   void along_outputs(const AxisUse& lane);
+  // A window over each channel on its own: rows share what they read with the rows beside them, so
+  // the steps are written out.
+  bool window_tile(const AxisUse& lane, const AxisUse& rows);
   // Lanes by rows of sums, held in registers.
   void register_tile(const AxisUse& lane, const AxisUse& rows);
   // All vectors side by side, and as many rows as leave none of the last block empty, if they can.

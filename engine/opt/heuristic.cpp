@@ -121,7 +121,20 @@ void CpuHeuristic::along_outputs(const AxisUse& lane) {
       if (r.size <= limits_.window) apply(OptKind::UNROLL, r.range, r.size);
     return;
   }
-  register_tile(lane, *rows);
+  if (!window_tile(lane, *rows)) register_tile(lane, *rows);
+}
+
+bool CpuHeuristic::window_tile(const AxisUse& lane, const AxisUse& rows) {
+  const bool windows =
+      std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
+  if (!windows || operand(lane, rows).column_bytes > 0 || operand(rows, lane).column_bytes > 0)
+    return false;
+  const int64_t vectors = std::min(blocks(lane.size, lanes_), limits_.window_width);
+  apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), vectors * lanes_));
+  apply(OptKind::UPCAST, rows.range,
+        balanced(rows.size, (target_.vector_registers / 2 - 2) / vectors));
+  for (const AxisUse& r : reduces_) apply(OptKind::UNROLL, r.range, r.size);
+  return true;
 }
 
 bool CpuHeuristic::whole_rows(const AxisUse& lane) {

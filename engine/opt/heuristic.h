@@ -22,6 +22,7 @@ struct HeuristicLimits {
   int column_vectors = 16;   // accumulators side by side in a reduction over rows: long reads
   int64_t rows_at_once = 8;  // of one whose columns do not all fit beside each other
   int window_vectors = 4;    // the same where the reduction is a window
+  int64_t window_width = 2;  // vectors of it where it is read for several rows
   int reduce_vectors = 4;    // partial sums of a contiguous reduction
   int dot_rows = 4;          // output rows, and columns, of a tile of contiguous reductions
   int window = 8;            // steps of a reduction that is written out, as those of a pool are

@@ -98,6 +98,7 @@ std::optional<std::string> KernelSchedule::skip(const Opt& opt) {
     if (sum) return fmt::format("axis {} is of several reductions", opt.axis);
     sum = u;
   }
+  if (!sum) return fmt::format("axis {} is of a matrix product", opt.axis);
   std::vector<UOp> inside;
   for (UOp a : list)
     if (a != r && (written_out(a) || sums_over(sum, a))) inside.push_back(a);

@@ -48,6 +48,14 @@ bool may_contain(UOp x, UOp y) {
   return std::ranges::all_of(y.ranges(), [&](const Node* r) { return x.has_range(UOp(r)); });
 }
 
+// x with some of its contents replaced where they are values: a loop ends where it does whatever is
+// known inside of it.
+UOp replaced(UOp x, const Contents& in, Substitution map) {
+  for (UOp u : in.seen)
+    if (u.op() == Op::RANGE && !u.src(0).is_const()) map.emplace(u, u);
+  return substitute(x, map);
+}
+
 // x with every fact's expression replaced by a variable of the tighter bounds, simplified, and put
 // back.
 UOp simplify_with(UOp x, const std::vector<Fact>& facts) {
@@ -61,7 +69,7 @@ UOp simplify_with(UOp x, const std::vector<Fact>& facts) {
     if (!in.sensitive && !f.is_single()) continue;
     const UOp known =
         f.is_single() ? iconst(f.lo) : variable("known bounds " + std::to_string(i), f.lo, f.hi);
-    const UOp s = simplify(substitute(best, {{f.x, known}}), symbolic_matcher());
+    const UOp s = simplify(replaced(best, in, {{f.x, known}}), symbolic_matcher());
     const UOp back =
         known.is_const() ? s : simplify(substitute(s, {{known, f.x}}), symbolic_matcher());
     const Contents after = contents(back);
@@ -87,7 +95,7 @@ UOp assume(UOp x, const std::vector<UOp>& items, bool value) {
     if (in.seen.contains(item)) map.emplace(item, bool_const(value));
     if (is_not(item) && in.seen.contains(item.src(0))) map.emplace(item.src(0), bool_const(!value));
   }
-  return map.empty() ? x : substitute(x, map);
+  return map.empty() ? x : replaced(x, in, std::move(map));
 }
 
 UOp inside_branches(UOp u, bool with_bounds) {

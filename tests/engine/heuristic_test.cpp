@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "engine/ir/arena.h"
@@ -38,6 +39,14 @@ UOp conv(TensorOps& t, int64_t in, int64_t out, int64_t size, int64_t filter, in
   c.stride = {stride, stride};
   c.padding = {filter / 2, filter / 2};
   return t.conv2d(input(0, {1, in, size, size}), weights({out, in, filter, filter}, constant),
+                  std::nullopt, c);
+}
+UOp depthwise(TensorOps& t, int64_t channels, int64_t size, int64_t filter, int64_t stride) {
+  TensorOps::Conv c;
+  c.stride = {stride, stride};
+  c.padding = {filter / 2, filter / 2};
+  c.groups = channels;
+  return t.conv2d(input(0, {1, channels, size, size}), weights({channels, 1, filter, filter}, true),
                   std::nullopt, c);
 }
 
@@ -76,6 +85,10 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"1x1 of weights",    [](TensorOps& t) { return conv(t, 1024, 256, 14, 1, 1, true); },           "UPCAST:0:64;UPCAST:1:6;LAYOUT:1"},
       {"flat all the same", [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1, true); },             "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
       {"weights, product",  [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), weights({1024, 1024}, true)); }, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;LAYOUT:2"},
+      {"every other pixel", [](TensorOps& t) { return conv(t, 256, 512, 56, 1, 2, true); },            "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
+      {"depthwise",         [](TensorOps& t) { return depthwise(t, 144, 56, 3, 1); },                  "UPCAST:2:32;UPCAST:1:7;UNROLL:0:3;UNROLL:0:3"},
+      {"depthwise, small",  [](TensorOps& t) { return depthwise(t, 576, 14, 3, 1); },                  "UPCAST:2:16;UPCAST:1:14;UNROLL:0:3;UNROLL:0:3"},
+      {"depthwise, 5x5",    [](TensorOps& t) { return depthwise(t, 240, 56, 5, 2); },                  "UPCAST:2:32;UPCAST:1:7;UNROLL:0:5;UNROLL:0:5"},
       {"row sum",           [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{1}, false}, false); },           "UNROLL:0:64"},
       {"column sum",        [](TensorOps& t) { return t.sum(input(0, {4096, 4096}), {{0}, false}, false); },           "TILE:1:8;UPCAST:1:64;UNROLL:0:8"},
       {"few columns",       [](TensorOps& t) { return t.sum(input(0, {4096, 256}), {{0}, false}, false); },            "UPCAST:0:256"},
@@ -101,6 +114,40 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
     EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(g.kernels[0].ast, opts, target)))
         << l.name;
   }
+}
+
+// What a search starts from besides: other lanes, other places of the operands, smaller tiles; each
+// is legal and there once.
+TEST(Heuristic, HasOtherAnswersForOtherProcessors) {
+  Target target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  const auto variants = [&](auto build) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {build(t)}));
+    const UOp ast = g.kernels.at(0).ast;
+    std::set<std::string> out;
+    for (const Opts& opts : heuristic_variants(ast, target)) {
+      EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(ast, opts, target)));
+      EXPECT_TRUE(out.insert(opts_text(opts)).second) << opts_text(opts);
+    }
+    EXPECT_FALSE(out.contains(opts_text(heuristic(ast, target))));
+    for (auto& x : out) printf("V %s\n", x.c_str());
+    return out;
+  };
+  const auto image = variants([](TensorOps& t) { return conv(t, 128, 512, 28, 1, 1, true); });
+  for (const char* opts : {"UPCAST:1:48;UPCAST:0:9;SWAP:0:1;PACK:2:1",
+                           "UPCAST:0:32;UPCAST:1:14;PACK:2:0;LAYOUT:1", "UPCAST:1:32;UPCAST:0:14"})
+    EXPECT_TRUE(image.contains(opts)) << opts;
+  const auto square = variants([](TensorOps& t) { return product(t, {512, 512}, {512, 512}); });
+  for (const char* opts : {"UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:32;UPCAST:0:14"})
+    EXPECT_TRUE(square.contains(opts)) << opts;
+  const auto copied = [](TensorOps& t) { return t.add(input(0, {64, 64}), input(1, {64, 64})); };
+  EXPECT_EQ(variants(copied), (std::set<std::string>{"UPCAST:0:32;STREAM"}));
+  target = *emulated_target("emulator:sm_80");
+  EXPECT_TRUE(variants(copied).empty());
 }
 
 // Products of small types: by the instructions of a processor that has them, unless they are

@@ -1,8 +1,8 @@
 // From tensor graphs to linear kernels: what the interpreter computes for every kernel, without
 // opts, with the heuristic's and with random legal opts, must be what the tensor-level evaluator
 // computes.
-#include <gtest/gtest.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <map>
 #include <random>
@@ -642,6 +642,14 @@ TEST(Opts, SkipSaysWhyNot) {
   EXPECT_EQ(why(image, "UPCAST:1:6;UNROLL:1:3;SKIP:5"), "legal");
   EXPECT_EQ(why(image, "SKIP:0"), "axis 0 is WEAK; SKIP takes one of a reduction");
   EXPECT_EQ(why(image, "SKIP:6"), "axis 6 does not exist, SKIP has 6 axes here");
+  Target products;
+  products.instructions = "avx512bf16";
+  products.vector_bytes = 64;
+  const auto small = [](TensorOps& t) {
+    return t.matmul(t.cast(input(0, {16, 32}), DType::BF16),
+                    t.cast(input(1, {32, 16}), DType::BF16));
+  };
+  EXPECT_EQ(why(small, "TC:0:(-1,2,1);SKIP:4", products), "axis 4 is of a matrix product");
   EXPECT_EQ(why(image, "SKIP:4;SKIP:4"), "axis 4 skips padding already");
   EXPECT_EQ(why(image, "SKIP:4;UPCAST:0:2"),
             "what splits or moves loops comes before PACK, LAYOUT and SKIP");

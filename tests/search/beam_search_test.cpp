@@ -25,6 +25,7 @@ class KnobSpace final : public ScheduleSpace {
                           {"UNROLL:0:", {2, 4, 8}},
                           {"THREAD:0:", {2}}};
   std::string best_guess = "UPCAST:0:4;UPCAST:1:8";
+  std::vector<std::string> other_guesses;
   double thread_gain = 1;
 
   using Point = std::vector<int>;  // amounts; 0 = not turned
@@ -51,6 +52,7 @@ class KnobSpace final : public ScheduleSpace {
     return p[3] != 0 ? t / thread_gain : t;
   }
   std::string heuristic() const override { return best_guess; }
+  std::vector<std::string> starts() const override { return other_guesses; }
   std::vector<std::string> extensions(const std::string& opts) const override {
     return neighbours(opts, true);
   }
@@ -121,6 +123,21 @@ TEST_F(BeamSearchTest, FindsTheBestOfAllWithoutTryingAll) {
   EXPECT_DOUBLE_EQ(space.ns(r.opts), best_of_all()) << r.opts;
   EXPECT_EQ(space.point(r.opts)[3], 0) << "threads that gain nothing";
   EXPECT_LT(measurer.opts_of.size(), space.all().size() * 3 / 4);
+}
+
+// Other starts come before anybody's neighbours, each once; those that are slow are no harm.
+TEST_F(BeamSearchTest, OtherStartsComeFirst) {
+  const std::string far = "UPCAST:0:6;UPCAST:1:32;UNROLL:0:4", slow = "UPCAST:0:12;UNROLL:0:8";
+  space.other_guesses = {far, slow, space.best_guess, "", far};
+  fill(measurer);
+  const SearchResult r = make_strategy("beam")->run(task, measurer, recorder);
+  EXPECT_EQ(r.status, SearchStatus::Tuned);
+  ASSERT_GE(measurer.opts_of.size(), 4U);
+  EXPECT_EQ((std::set<std::string>(measurer.opts_of.begin(), measurer.opts_of.begin() + 2)),
+            (std::set<std::string>{"", space.best_guess}));
+  EXPECT_EQ(measurer.opts_of[2], far);
+  EXPECT_EQ(measurer.opts_of[3], slow);
+  EXPECT_EQ(std::ranges::count(measurer.opts_of, far), 1);
 }
 
 TEST_F(BeamSearchTest, TheFirstLevelAloneFindsLess) {
