@@ -125,9 +125,9 @@ class Linearizer {
     for (size_t k = 0; k < additions.size(); k++)
       for (int r : reads.at(additions[k]))
         if (r != none) uses.try_emplace(r, k, k).first->second.second = k;
-    std::vector<int> change(additions.size(), 0);
+    std::vector<int> change(additions.size() + 1, 0);
     for (const auto& [r, use] : uses)
-      if (use.first != use.second) change[use.first]++, change[use.second]--;
+      if (use.first != use.second) change[use.first]++, change[use.second + 1]--;
     int now = 0, most = 0;
     for (int c : change) most = std::max(most, now += c);
     return most;

@@ -173,19 +173,22 @@ UOp shorten_gated_ranges(UOp kernel) {
 }  // namespace
 
 Prepared prepare(UOp kernel) {
-  Prepared p;
-  UOp u = merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel))));
-  u = share_row_values(u);
-  u = simplify(numbered(u, canonical_order(u), p.slots));
-  // Numbers decide the order of operands, and with it that of the visit: repeat until it is stable,
-  // so that preparing twice gives the same text.
+  // Numbers decide the order of operands, and with it that of the visit, and what merging can show
+  // to cost nothing: repeat until it is stable, so that preparing twice gives the same text.
   constexpr int most_rounds = 8;
+  Prepared p;
+  p.ast = share_row_values(
+      merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel)))));
   for (int round = 0; round < most_rounds; round++) {
-    const UOp next = numbered(u, visit_order(u), p.slots);
-    if (next == u) break;
-    u = next;
+    UOp u = simplify(numbered(p.ast, canonical_order(p.ast), p.slots));
+    for (int visit = 0; visit < most_rounds; visit++) {
+      const UOp next = numbered(u, visit_order(u), p.slots);
+      if (next == u) break;
+      u = next;
+    }
+    p.ast = merge_ranges(u);
+    if (p.ast == u) break;
   }
-  p.ast = u;
   return p;
 }
 

@@ -179,7 +179,10 @@ TEST(Programs, ReductionsOfWhatChangesNothing) {
 TEST(RandomPrograms, KeysDoNotDependOnTheOrderOfInputs) {
   const uint64_t first = setting("BEAMLINE_FUZZ_SEED", 1);
   const uint64_t count = setting("BEAMLINE_FUZZ_COUNT", programs / 4);
-  for (uint64_t seed = first; seed < first + count; seed++) {
+  std::vector<uint64_t> seeds{1000145};  // loops that could be merged only once they were numbered
+  if (std::getenv("BEAMLINE_FUZZ_SEED")) seeds.clear();
+  for (uint64_t seed = first; seed < first + count; seed++) seeds.push_back(seed);
+  for (uint64_t seed : seeds) {
     const Program p = Generator(seed).program();
     Program reversed = p;
     std::ranges::reverse(reversed.inputs);
