@@ -63,6 +63,11 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
                         {copied_value.src(0), gated ? copied_value.src(1) : const_like(load, 0),
                          gated ? copied_value.src(2) & inside : inside});
   }
+  // The operand is read in the order in which it lies there: it is in fewer caches than the copy.
+  const UOp place = copied_value.src(0).src(1);
+  std::ranges::stable_sort(ended, std::greater<>(), [&](UOp r) {
+    return written_out(r) ? -1 : linear_stride(place, r).value_or(0);
+  });
   ParamArg arg;
   arg.slot = buffer_slot;
   arg.addrspace = AddrSpace::Reg;

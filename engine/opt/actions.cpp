@@ -10,7 +10,8 @@ constexpr int64_t upcasts[] = {2,  3,  4,  5,  6,  7,  8,  9,  12,  13,  14, 16,
 constexpr int64_t unrolls[] = {2, 4, 8, 16, 32, 64, 0};
 constexpr int64_t threads[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64};
 constexpr int64_t tiles[] = {2, 3, 4, 8, 16, 32, 64};
-constexpr int64_t reduce_tiles[] = {256, 512, 768, 1024};  // elements, however they are unrolled
+constexpr int64_t reduce_tiles[] = {32,  64,  128, 256,
+                                    512, 768, 1024};  // elements, however they are unrolled
 // Of targets whose threads come in groups.
 constexpr int64_t locals[] = {2, 3, 4, 8, 13, 16, 29, 32};
 constexpr int64_t group_tops[] = {13, 16, 28, 29, 32, 49, 64, 256};

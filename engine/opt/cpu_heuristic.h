@@ -32,6 +32,12 @@ class CpuHeuristic {
   // best one of theirs.
   const AxisUse* reused(const AxisUse* lane) const;
   void along_outputs(const AxisUse& lane);
+  // What the rows read lies along the rows, and a step of the reduction goes to another page: as
+  // many steps at a time as prefetchers follow streams, or as fit with the columns into a cache,
+  // and rows by halves of cache lines.
+  bool streams_tile(const AxisUse& lane, const AxisUse& rows);
+  // Rows that go on in another output loop, as parts of a long reduction do, are read to their end.
+  void runs_inside(const AxisUse& lane, const AxisUse& rows);
   // A window over each channel on its own: rows share what they read with the rows beside them, so
   // the steps are written out.
   bool window_tile(const AxisUse& lane, const AxisUse& rows);

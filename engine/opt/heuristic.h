@@ -32,14 +32,19 @@ struct HeuristicLimits {
   int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
-  int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
-  int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
+  int64_t pack_bytes = int64_t{1} << 20;   // of a packed block: half of a second-level cache
+  int64_t side_bytes = int64_t{1} << 19;   // of packed blocks side by side
   int64_t image_above = int64_t{1} << 20;  // of one read for each of several blocks of channels
-  int64_t pack_rows = 32;                 // least rows that read a packed block
-  int64_t moved_rows = 8;                 // and that make up for a sum of what they share
+  int64_t near_bytes = int64_t{1} << 15;   // that all rows may read again: in a first-level cache
+  bool rows_inside = false;    // all rows pass over one block of columns that is not packed, too
+  int64_t pack_rows = 32;      // least rows that read a packed block
+  int64_t moved_rows = 8;      // and that make up for a sum of what they share
   int64_t few_rows = 48;       // that read it often enough where the reduction is in blocks
   int64_t reduce_block = 448;  // most steps of a reduction between visits to the result
-  int64_t long_way = 1024;     // steps of one whose rows are read across
+  int64_t near_block = 128;    // the same where the columns of the block lie close by
+  int64_t streams = 32;        // and where each step is a stream of its own: those of a prefetcher
+  int64_t past_caches = int64_t{1} << 24;  // bytes of an operand that comes from memory each time
+  int64_t long_way = 1024;                 // steps of one whose rows are read across
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;     // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;   // of loads that have a free port, as a share of a cycle

@@ -260,7 +260,20 @@ std::optional<std::string> KernelSchedule::pack(const Opt& opt) {
   if (level > loops) return fmt::format("there are {} output loops, not {}", loops, level);
   p.dims = dims_of(tile, index, read.dtype());
   reused |= std::ranges::any_of(p.dims, [](const auto& d) { return d.ranges.size() > 1; });
-  if (!reused) return "no output loop deeper than the packing reads the tile again";
+  // A loop over the tile moves less than the reduction inside of it does: read as it lies, it is
+  // copied from whole pages.
+  UOp gate;
+  const UOp flat = split_gate(index, gate);
+  const auto steps = [&](AxisType t) {
+    std::vector<int64_t> out;
+    for (UOp r : tile)
+      if (r.axis_type() == t) out.push_back(linear_stride(flat, r).value_or(0));
+    return out;
+  };
+  for (int64_t outer : steps(AxisType::WEAK))
+    for (int64_t inner : steps(AxisType::REDUCE)) reused |= outer > 0 && outer < inner;
+  if (!reused)
+    return "no output loop deeper than the packing reads the tile again, or in another order";
   if (tile.empty()) return "the operand does not move inside of the packing";
   const int64_t bytes = p.elements() * dtype_bytes(read.dtype());
   if (bytes > max_private_bytes)

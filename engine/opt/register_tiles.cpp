@@ -7,6 +7,7 @@
 namespace beamline {
 
 void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
+  if (streams_tile(lane, rows)) return;
   Operand shared = operand(lane, rows);
   const bool packs = packable(shared, lane) && (shared.constant || rows.size >= limits_.pack_rows);
   Tile tile = best_tile(lane.size, rows.size, lanes_, {.masked = !packs}, target_, limits_);
@@ -34,7 +35,10 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   bool pays = packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
                         shared.column_bytes * lane.size > limits_.pack_above);
   int64_t parts = 1;
-  if (wide && (few || (strides && reduces_[0].size > limits_.long_way)))
+  if (wide && few)
+    parts =
+        reduce_in_blocks(shared.bytes > limits_.past_caches ? limits_.streams : limits_.near_block);
+  else if (wide && strides && reduces_[0].size > limits_.long_way)
     parts = reduce_in_blocks(limits_.reduce_block);
   if (parts > 1 && few) pays = false;
   if (pays) {
@@ -44,6 +48,56 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
     rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, rows);
   }
   if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
+  if (!pays && parts == 1) runs_inside(lane, rows);
+  const UOp columns = loop_of(lane), row_loop = loop_of(rows);
+  if (!pays && parts == 1 && limits_.rows_inside && columns && row_loop &&
+      place(row_loop) < place(columns))
+    schedule_.apply({OptKind::SWAP, place(row_loop), {place(columns)}});
+}
+
+bool CpuHeuristic::streams_tile(const AxisUse& lane, const AxisUse& rows) {
+  const Operand shared = operand(lane, rows), across = operand(rows, lane);
+  const int64_t high = target_.vector_registers >= 32 ? 8 : 4;
+  if (by_lane_ || outputs_.size() != 2 || reduces_.size() != 1 || across.column_bytes == 0 ||
+      across.awkward || shared.awkward || shared.constant || lane.size <= lanes_ ||
+      rows.size < 4 * high || reduces_[0].size < 4 * limits_.streams)
+    return false;
+  const auto vectors = [&](int64_t v) { return blocks(lane.size, v * lanes_) * v; };
+  int64_t best = 1;
+  for (int64_t v = 2; v <= (target_.vector_registers - 1) / (high + 1); v++)
+    if (20 * vectors(v) <= 21 * vectors(best)) best = v;
+  const int64_t step = shared.column_bytes / reduces_[0].size * vectors(best) * lanes_;
+  const bool near = shared.bytes <= limits_.pack_above &&
+                    lane.size * rows.size * dtype_bytes(stored_) <= 2 * limits_.pack_bytes;
+  int64_t most = near ? limits_.streams : limits_.near_block;
+  while (!near && most * step > limits_.pack_bytes) most /= 2;
+  if (most < limits_.streams) return false;
+  const KernelSchedule before = schedule_;
+  apply(OptKind::UPCAST, lane.range, best * lanes_);
+  apply(OptKind::UPCAST, rows.range, high);
+  if (reduce_in_blocks(most) == 1) {
+    schedule_ = before;
+    return false;
+  }
+  if (!near) schedule_.apply({OptKind::PACK, shared.slot, {1}});
+  schedule_.apply({OptKind::PREFETCH, 0, {}});
+  return true;
+}
+
+void CpuHeuristic::runs_inside(const AxisUse& lane, const AxisUse& rows) {
+  for (UOp u : toposort(ast_)) {
+    if (u.op() != Op::INDEX || !u.src(1).has_range(rows.range) || u.src(1).has_range(lane.range))
+      continue;
+    UOp gate;
+    const UOp at = split_gate(u.src(1), gate);
+    for (const AxisUse& a : outputs_) {
+      const auto step = stride_along(at, a.range), row = stride_along(at, rows.range);
+      const UOp loop = loop_of(a), row_loop = loop_of(rows);
+      if (&a != &lane && &a != &rows && loop && row_loop && step && row && *step > 0 &&
+          *step < *row && place(loop) < place(row_loop))
+        schedule_.apply({OptKind::SWAP, place(loop), {place(row_loop)}});
+    }
+  }
 }
 
 Tile CpuHeuristic::widest_tile(int64_t rows) const {
@@ -73,7 +127,7 @@ void CpuHeuristic::rows_inside(int64_t column_bytes, int64_t row_bytes, const Ax
                                const AxisUse& rows) {
   const UOp columns = loop_of(lane), row_loop = loop_of(rows);
   if (!columns || !row_loop || outputs_.size() != 2 ||
-      column_bytes * lane.size * 2 <= limits_.pack_bytes ||
+      column_bytes * lane.size <= limits_.near_bytes ||
       row_bytes * rows.size * 2 > limits_.pack_bytes)
     return;
   const int64_t at = place(row_loop), inner = place(columns);
@@ -187,9 +241,12 @@ CpuHeuristic::Operand CpuHeuristic::operand(const AxisUse& lane, const AxisUse& 
       window |= step && moved && *step < *moved * lane.size && *moved < *step * steps;
     }
     if (depth > 1)
-      out = {u.src(0).param().slot, depth * dtype_bytes(u.dtype()),
+      out = {u.src(0).param().slot,
+             depth * dtype_bytes(u.dtype()),
              u.src(0).numel() * dtype_bytes(u.dtype()),
-             gated || !unit_stride(u.src(1), lane.range), u.src(0).param().constant, window};
+             gated || !unit_stride(u.src(1), lane.range),
+             u.src(0).param().constant,
+             window};
   }
   return out;
 }

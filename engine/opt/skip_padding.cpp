@@ -11,6 +11,10 @@
 namespace beamline {
 namespace {
 
+bool reads_memory(UOp value) {
+  return std::ranges::any_of(toposort(value), [](UOp u) { return u.op() == Op::INDEX; });
+}
+
 // What must hold where `value` is not the identity of the reduction by `op`.
 std::vector<UOp> needed(UOp value, Op op) {
   std::vector<UOp> out, todo{value};
@@ -58,8 +62,8 @@ std::optional<Bound> bound_of(UOp gate, UOp r) {
   return Bound{simplify(substitute(left, {{r, iconst(0)}})), *step};
 }
 
-// The largest that `value` becomes while the ranges move that `loop` holds inside of it; null: not
-// a sum of their multiples.
+// The largest that `value` becomes while the ranges `inside` move; null: not a sum of multiples of
+// them.
 UOp largest(UOp value, const std::vector<UOp>& inside) {
   Substitution extremes;
   for (UOp r : inside) {
@@ -106,7 +110,7 @@ std::optional<std::string> KernelSchedule::skip(const Opt& opt) {
   Skipping out{r, {}, {}, {}};
   UOp begin = iconst(0), end = iconst(size(r));
   for (UOp gate : needed(sum.src(0), sum.reduce_op())) {
-    if (!gate.has_range(r)) continue;
+    if (!gate.has_range(r) || reads_memory(gate)) continue;
     if (written_out(r)) {
       const bool known =
           std::ranges::all_of(gate.ranges(), [](const Node* n) { return written_out(UOp(n)); });

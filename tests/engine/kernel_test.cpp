@@ -419,7 +419,9 @@ TEST(Opts, TileAndPackSayWhyNot) {
   EXPECT_EQ(why("UPCAST:0:2;TILE:2:2"), "axis 2 is UPCAST; TILE takes an output or a reduce loop");
   EXPECT_EQ(why("SWAP:0:1;PACK:2:1"), "legal");
   EXPECT_EQ(why("PACK:2:0;PACK:1:0"), "legal");
-  EXPECT_EQ(why("PACK:2:1"), "no output loop deeper than the packing reads the tile again");
+  EXPECT_EQ(why("PACK:2:1"), "legal");  // copied as it lies, read down its columns
+  EXPECT_EQ(why("PACK:2:2"),
+            "no output loop deeper than the packing reads the tile again, or in another order");
   EXPECT_EQ(why("PACK:0:0"), "operand 0 is written");
   EXPECT_EQ(why("PACK:3:0"), "PACK needs an operand that is read at one place; 3 is read at 0");
   EXPECT_EQ(why("PACK:2:3"), "there are 2 output loops, not 3");
