@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
@@ -66,7 +67,7 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
   // The operand is read in the order in which it lies there: it is in fewer caches than the copy.
   const UOp place = copied_value.src(0).src(1);
   std::ranges::stable_sort(ended, std::greater<>(), [&](UOp r) {
-    return written_out(r) ? -1 : linear_stride(place, r).value_or(0);
+    return written_out(r) ? -1 : std::abs(linear_stride(place, r).value_or(0));
   });
   ParamArg arg;
   arg.slot = buffer_slot;

@@ -177,8 +177,8 @@ Prepared prepare(UOp kernel) {
   // to cost nothing: repeat until it is stable, so that preparing twice gives the same text.
   constexpr int most_rounds = 8;
   Prepared p;
-  p.ast = share_row_values(
-      merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel)))));
+  p.ast =
+      share_row_values(merge_ranges(shorten_gated_ranges(collapse_reductions(simplify(kernel)))));
   for (int round = 0; round < most_rounds; round++) {
     UOp u = simplify(numbered(p.ast, canonical_order(p.ast), p.slots));
     for (int visit = 0; visit < most_rounds; visit++) {

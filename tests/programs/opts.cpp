@@ -9,10 +9,9 @@ namespace {
 
 constexpr int64_t amounts[] = {0, 2, 2, 3, 4, 4, 5, 7, 8, 8, 13, 16, 32};
 
-constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL,   OptKind::THREAD,
-                               OptKind::TILE,   OptKind::SWAP,     OptKind::PACK,
-                               OptKind::UPCAST, OptKind::UNROLL,   OptKind::STREAM,
-                               OptKind::TILE,   OptKind::PREFETCH, OptKind::LAYOUT,
+constexpr OptKind of_cpus[] = {OptKind::UPCAST, OptKind::UNROLL, OptKind::THREAD,   OptKind::TILE,
+                               OptKind::SWAP,   OptKind::PACK,   OptKind::UPCAST,   OptKind::UNROLL,
+                               OptKind::STREAM, OptKind::TILE,   OptKind::PREFETCH, OptKind::LAYOUT,
                                OptKind::SKIP};
 constexpr OptKind of_groups[] = {OptKind::UPCAST,   OptKind::UNROLL, OptKind::LOCAL,
                                  OptKind::GROUP,    OptKind::PADTO,  OptKind::GROUPTOP,
