@@ -6,6 +6,7 @@
 
 #include <map>
 #include <random>
+#include <span>
 
 #include "engine/interpret/kernel.h"
 #include "engine/ir/arena.h"
@@ -489,13 +490,30 @@ TEST(Opts, BlocksOfAReductionAndPrefetchSayWhyNot) {
       "a reduction in blocks is for kernels of one store and one reduction; here are 1 and 2");
 }
 
+struct Line {
+  UOp (*build)(TensorOps&);
+  const char* opts;
+};
+// What is built, scheduled so, is what the tensor graph says.
+void expect_agreement(std::span<const Line> lines, int threads) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  Target target;
+  target.threads = threads;
+  for (const Line& l : lines) {
+    TensorOps t;
+    const UOp sink = make(Op::SINK, DType::Void, {l.build(t)});
+    ASSERT_TRUE(t.ok()) << t.take_error();
+    const auto in = inputs_of(sink, 1);
+    const std::vector<double> want = test::evaluate(sink, in)[0].data;
+    const Opts opts = std::get<Opts>(parse_opts(l.opts));
+    expect_close(run(make_kernels(sink), in, target, [&](UOp) { return opts; }), want, l.opts);
+  }
+}
+
 // A reduction in blocks: the first block does not read what the result held, tails are masked, and
 // what follows the reduction happens once.
 TEST(Opts, ReductionsInBlocksAgreeWithTheTensorGraph) {
-  struct Line {
-    UOp (*build)(TensorOps&);
-    const char* opts;
-  };
   const auto product = [](TensorOps& t) {
     return t.matmul(input(0, {13, 14}), input(1, {14, 45}));
   };
@@ -532,27 +550,11 @@ TEST(Opts, ReductionsInBlocksAgreeWithTheTensorGraph) {
       {all, "TILE:0:16;UNROLL:0:8;PREFETCH"},
       {factors, "TILE:1:2"},
   };
-  Arena arena;
-  const Arena::Scope scope(arena);
-  Target target;
-  target.threads = 3;
-  for (const Line& l : lines) {
-    TensorOps t;
-    const UOp sink = make(Op::SINK, DType::Void, {l.build(t)});
-    ASSERT_TRUE(t.ok()) << t.take_error();
-    const auto in = inputs_of(sink, 1);
-    const std::vector<double> want = test::evaluate(sink, in)[0].data;
-    const Opts opts = std::get<Opts>(parse_opts(l.opts));
-    expect_close(run(make_kernels(sink), in, target, [&](UOp) { return opts; }), want, l.opts);
-  }
+  expect_agreement(lines, 3);
 }
 
 // SKIP: steps over padding are not taken, and what is summed is the same.
 TEST(Opts, SkippedPaddingAgreesWithTheTensorGraph) {
-  struct Line {
-    UOp (*build)(TensorOps&);
-    const char* opts;
-  };
   const auto image = [](TensorOps& t) {
     TensorOps::Conv conv;
     conv.padding = {1, 1};
@@ -602,20 +604,7 @@ TEST(Opts, SkippedPaddingAgreesWithTheTensorGraph) {
       {product, "TILE:2:4;SKIP:3"},
       {product, "TILE:2:4;UPCAST:2:8;UNROLL:0:3;SKIP:4"},
   };
-  Arena arena;
-  const Arena::Scope scope(arena);
-  Target target;
-  target.threads = 2;
-  for (const Line& l : lines) {
-    TensorOps t;
-    const UOp sink = make(Op::SINK, DType::Void, {l.build(t)});
-    ASSERT_TRUE(t.ok()) << t.take_error();
-    const auto in = inputs_of(sink, 1);
-    const std::vector<double> want = test::evaluate(sink, in)[0].data;
-    KernelGraph g = make_kernels(sink);
-    const Opts opts = std::get<Opts>(parse_opts(l.opts));
-    expect_close(run(g, in, target, [&](UOp) { return opts; }), want, l.opts);
-  }
+  expect_agreement(lines, 2);
 }
 
 // Of a window that is written out, what reads one pixel stands together: a pixel is held for that
