@@ -4,6 +4,7 @@
 
 #include "engine/ir/arena.h"
 #include "engine/ir/print.h"
+#include "engine/lower/estimates.h"
 #include "engine/opt/actions.h"
 #include "engine/opt/heuristic.h"
 #include "search/space.h"
@@ -32,8 +33,16 @@ class EngineSpace final : public ScheduleSpace {
   std::vector<std::string> starts() const override {
     Arena scratch(&kernel_);
     Arena::Scope scope(scratch);
+    // What threads are worth is known first: it decides more than the rest.
+    std::vector<Opts> all{beamline::heuristic(ast_, target_)};
+    for (Opts& opts : heuristic_variants(ast_, target_)) all.push_back(std::move(opts));
+    const Estimates work = estimate(ast_);
     std::vector<std::string> texts;
-    for (const Opts& opts : heuristic_variants(ast_, target_)) texts.push_back(opts_text(opts));
+    for (const Opts& opts : all) {
+      const Opts split = across_threads(ast_, opts, target_, work.flops, work.bytes);
+      if (split != opts) texts.push_back(opts_text(split));
+      if (&opts != &all[0]) texts.push_back(opts_text(opts));
+    }
     return texts;
   }
 

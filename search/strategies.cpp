@@ -80,6 +80,9 @@ class Beam final : public Proposer {
       const Contestant &x = field[a], &y = field[b];
       return x.score != y.score ? x.score < y.score : a < b;
     });
+    // What is hopelessly slow takes the time of many to measure, and so do its neighbours.
+    while (who.size() > 1 && field[who.back()].score > field[who.front()].score + hopeless)
+      who.pop_back();
     auto single = std::ranges::find_if(who, [&](int c) { return field[c].threads == 1; });
     size_t place = static_cast<size_t>(single - who.begin());
     if (single != who.end() && place >= width_)
@@ -99,6 +102,8 @@ class Beam final : public Proposer {
     }
     return it->second;
   }
+
+  static constexpr double hopeless = 2.3;  // of a score, the logarithm of a time: ten times it
 
   size_t width_;
   bool started_ = false;
