@@ -140,6 +140,18 @@ TEST_F(BeamSearchTest, OtherStartsComeFirst) {
   EXPECT_EQ(std::ranges::count(measurer.opts_of, far), 1);
 }
 
+// Nobody looks for neighbours of what takes ten times as long as the leader.
+TEST_F(BeamSearchTest, TheHopelesslySlowHasNoNeighbours) {
+  fill(measurer);
+  measurer.ns[""] = 100 * space.ns(space.best_guess);
+  EXPECT_EQ(make_strategy("beam")->run(task, measurer, recorder).status, SearchStatus::Tuned);
+  ASSERT_GT(measurer.opts_of.size(), 12U);
+  for (size_t i = 2; i < 12; i++)  // those that are proposed while only the seeds are known
+    EXPECT_FALSE(measurer.opts_of[i].starts_with("UNROLL") ||
+                 measurer.opts_of[i].starts_with("THREAD"))
+        << measurer.opts_of[i];
+}
+
 TEST_F(BeamSearchTest, TheFirstLevelAloneFindsLess) {
   EXPECT_GT(space.ns(run("heuristic").opts), 1.2 * best_of_all());
 }

@@ -12,11 +12,11 @@
 namespace beamline::search {
 namespace {
 
-// sum(x, axis=1) of a 64 x 96 matrix.
-std::string kernel_text() {
+// sum(x, axis=1) of a matrix.
+std::string kernel_text(int64_t rows = 64, int64_t columns = 96) {
   Arena arena;
   Arena::Scope scope(arena);
-  const int64_t shape[] = {64, 96};
+  const int64_t shape[] = {rows, columns};
   ParamArg p;
   p.slot = 0;
   UOp x = param(p, DType::F32, shape);
@@ -35,6 +35,20 @@ TEST(EngineSpace, ActionsOfAKernelAreDistinctAndStable) {
   EXPECT_EQ(engine_space(text, Target{})->extensions(""), first);
   for (const std::string& deeper : space->extensions(first[0]))
     EXPECT_TRUE(deeper.starts_with(first[0] + ";")) << deeper;
+}
+
+// Where there is work for two threads, the heuristic's schedule on two is the first start.
+TEST(EngineSpace, ThreadsAreTheFirstStart) {
+  Target target;
+  target.threads = 2;
+  const auto large = engine_space(kernel_text(8192, 8192), target);
+  const auto starts = large->starts();
+  ASSERT_FALSE(starts.empty());
+  EXPECT_TRUE(starts[0].find("THREAD:0:2") != std::string::npos) << starts[0];
+  EXPECT_EQ(std::set<std::string>(starts.begin(), starts.end()).size(), starts.size());
+  EXPECT_FALSE(std::set<std::string>(starts.begin(), starts.end()).contains(large->heuristic()));
+  for (const std::string& opts : engine_space(kernel_text(), target)->starts())
+    EXPECT_TRUE(opts.find("THREAD") == std::string::npos) << opts;
 }
 
 TEST(EngineSpace, BadTextsAreRefused) {
