@@ -143,13 +143,15 @@ TEST_F(BeamSearchTest, OtherStartsComeFirst) {
 // Nobody looks for neighbours of what takes ten times as long as the leader.
 TEST_F(BeamSearchTest, TheHopelesslySlowHasNoNeighbours) {
   fill(measurer);
-  measurer.ns[""] = 100 * space.ns(space.best_guess);
+  measurer.ns[""] = 12 * space.ns(space.best_guess);
   EXPECT_EQ(make_strategy("beam")->run(task, measurer, recorder).status, SearchStatus::Tuned);
-  ASSERT_GT(measurer.opts_of.size(), 12U);
-  for (size_t i = 2; i < 12; i++)  // those that are proposed while only the seeds are known
-    EXPECT_FALSE(measurer.opts_of[i].starts_with("UNROLL") ||
-                 measurer.opts_of[i].starts_with("THREAD"))
-        << measurer.opts_of[i];
+  // While only the seeds are known: what is one knob from the guess, not from nothing.
+  ASSERT_GT(measurer.opts_of.size(), 8U);
+  for (size_t k = 2; k < 8; k++) {
+    const std::string& opts = measurer.opts_of[k];
+    EXPECT_TRUE(opts.find(';') != std::string::npos || opts == "UPCAST:0:4" || opts == "UPCAST:1:8")
+        << opts;
+  }
 }
 
 TEST_F(BeamSearchTest, TheFirstLevelAloneFindsLess) {
