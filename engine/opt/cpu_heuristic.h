@@ -78,6 +78,10 @@ class CpuHeuristic {
   int column_vectors(const AxisUse& lane) const;
   int64_t stored_bytes() const;
   int64_t place(UOp r) const;
+  // All reductions are few steps, as those of a pool or a depthwise filter are.
+  bool only_windows() const;
+  // `loop` changes places with `other`, if both are there and it is around it.
+  void move_inside(UOp loop, UOp other);
   // The loop that is left of an output axis after splits; null when nothing is.
   UOp loop_of(const AxisUse& a) const;
   Operand operand(const AxisUse& lane, const AxisUse& rows) const;

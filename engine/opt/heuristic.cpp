@@ -106,8 +106,7 @@ const AxisUse* CpuHeuristic::reused(const AxisUse* lane) const {
 void CpuHeuristic::along_outputs(const AxisUse& lane) {
   const AxisUse* rows = reduces_.empty() ? nullptr : reused(&lane);
   if (!rows) {
-    const bool window =
-        std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
+    const bool window = only_windows();
     const int vectors = reduces_.empty() ? limits_.stream_vectors
                         : window         ? limits_.window_vectors
                                          : column_vectors(lane);
@@ -124,10 +123,13 @@ void CpuHeuristic::along_outputs(const AxisUse& lane) {
   if (!window_tile(lane, *rows)) register_tile(lane, *rows);
 }
 
+bool CpuHeuristic::only_windows() const {
+  return std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
+}
+
 bool CpuHeuristic::window_tile(const AxisUse& lane, const AxisUse& rows) {
-  const bool windows =
-      std::ranges::all_of(reduces_, [&](const AxisUse& r) { return r.size <= limits_.window; });
-  if (!windows || operand(lane, rows).column_bytes > 0 || operand(rows, lane).column_bytes > 0)
+  if (!only_windows() || operand(lane, rows).column_bytes > 0 ||
+      operand(rows, lane).column_bytes > 0)
     return false;
   const int64_t vectors = std::min(blocks(lane.size, lanes_), limits_.window_width);
   apply(OptKind::UPCAST, lane.range, std::min(lanes_for(lane.size, lanes_), vectors * lanes_));
@@ -197,6 +199,11 @@ UOp CpuHeuristic::loop_of(const AxisUse& a) const {
   return {};
 }
 
+void CpuHeuristic::move_inside(UOp loop, UOp other) {
+  if (loop && other && place(loop) < place(other))
+    schedule_.apply({OptKind::SWAP, place(loop), {place(other)}});
+}
+
 void CpuHeuristic::across() {
   const AxisUse* stored = nullptr;
   const AxisUse* read = nullptr;
@@ -215,8 +222,7 @@ void CpuHeuristic::across() {
   else if (KernelSchedule::size(blocks_stored) < 2 * limits_.blocks_across ||
            !apply(OptKind::TILE, blocks_stored, limits_.blocks_across))
     return;
-  const int64_t i = place(loop_of(*stored)), j = place(blocks_read);
-  if (j < i) schedule_.apply({OptKind::SWAP, j, {i}});
+  move_inside(blocks_read, loop_of(*stored));
 }
 
 void CpuHeuristic::along_reduction() {

@@ -49,10 +49,7 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   }
   if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
   if (!pays && parts == 1) runs_inside(lane, rows);
-  const UOp columns = loop_of(lane), row_loop = loop_of(rows);
-  if (!pays && parts == 1 && limits_.rows_inside && columns && row_loop &&
-      place(row_loop) < place(columns))
-    schedule_.apply({OptKind::SWAP, place(row_loop), {place(columns)}});
+  if (!pays && parts == 1 && limits_.rows_inside) move_inside(loop_of(rows), loop_of(lane));
 }
 
 bool CpuHeuristic::streams_tile(const AxisUse& lane, const AxisUse& rows) {
@@ -92,10 +89,8 @@ void CpuHeuristic::runs_inside(const AxisUse& lane, const AxisUse& rows) {
     const UOp at = split_gate(u.src(1), gate);
     for (const AxisUse& a : outputs_) {
       const auto step = stride_along(at, a.range), row = stride_along(at, rows.range);
-      const UOp loop = loop_of(a), row_loop = loop_of(rows);
-      if (&a != &lane && &a != &rows && loop && row_loop && step && row && *step > 0 &&
-          *step < *row && place(loop) < place(row_loop))
-        schedule_.apply({OptKind::SWAP, place(loop), {place(row_loop)}});
+      if (&a != &lane && &a != &rows && step && row && *step > 0 && *step < *row)
+        move_inside(loop_of(a), loop_of(rows));
     }
   }
 }
@@ -125,13 +120,10 @@ int64_t CpuHeuristic::reduce_in_blocks(int64_t most) {
 
 void CpuHeuristic::rows_inside(int64_t column_bytes, int64_t row_bytes, const AxisUse& lane,
                                const AxisUse& rows) {
-  const UOp columns = loop_of(lane), row_loop = loop_of(rows);
-  if (!columns || !row_loop || outputs_.size() != 2 ||
-      column_bytes * lane.size <= limits_.near_bytes ||
+  if (outputs_.size() != 2 || column_bytes * lane.size <= limits_.near_bytes ||
       row_bytes * rows.size * 2 > limits_.pack_bytes)
     return;
-  const int64_t at = place(row_loop), inner = place(columns);
-  if (at < inner) schedule_.apply({OptKind::SWAP, at, {inner}});
+  move_inside(loop_of(rows), loop_of(lane));
 }
 
 bool CpuHeuristic::over_channels(const AxisUse& pixels) {
