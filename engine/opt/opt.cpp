@@ -74,7 +74,8 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
     const auto want = static_cast<size_t>(numbers_of(o.kind));
     if (parts.size() != want)
       return error(want == 0   ? fmt::format("{} takes no axis", name)
-                   : want == 1 ? fmt::format("expected {0}:operand, as in {0}:1", name)
+                   : want == 1 ? fmt::format("expected {0}:{1}, as in {0}:1", name,
+                                             *kind == OptKind::SKIP ? "axis" : "operand")
                                : fmt::format("expected {0}:axis:amount, as in {0}:0:4", name));
     if (want > 0 && (!read_int(parts[0], o.axis) || o.axis < 0))
       return error(fmt::format("'{}' is not an axis number", parts[0]));

@@ -51,7 +51,8 @@ enum class OptKind : uint8_t {
   SKIP,
   Count
 };
-/// Numbers behind the name: none where it says something about the kernel, one of an operand alone.
+/// Numbers behind the name: none where it says something about the kernel, one where it names an
+/// operand or an axis alone.
 int numbers_of(OptKind k);
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);

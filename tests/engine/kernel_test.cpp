@@ -370,7 +370,12 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
                                                {"LAYOUT", 1},
                                                {"LAYOUT:1:2", 1},
                                                {"LAYOUT:x", 1},
+                                               {"SKIP", 1},
+                                               {"SKIP:1:2", 1},
                                                {"UPCAST:0:(1,2,3)", 1}};
+  EXPECT_EQ(std::get<OptError>(parse_opts("SKIP")).message, "expected SKIP:axis, as in SKIP:1");
+  EXPECT_EQ(std::get<OptError>(parse_opts("LAYOUT")).message,
+            "expected LAYOUT:operand, as in LAYOUT:1");
   for (const auto& [text, position] : wrong) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<OptError>(o)) << text;
