@@ -37,9 +37,36 @@ std::vector<UOp> hints(const std::vector<UOp>& order, UOp reduction) {
   return out;
 }
 
+// What is fetched in each step of a reduction over `loops`: of operands that these move, inside of
+// all other loops that do. Passes may have given the schedule's ranges another end.
+std::vector<UOp> hints(const std::vector<UOp>& order, const std::vector<Prefetch>& prefetches,
+                       UOp reduction, const std::vector<UOp>& loops) {
+  std::vector<UOp> out;
+  for (const Prefetch& f : prefetches)
+    for (UOp at : f.at) {
+      Substitution now;
+      UOp memory;
+      for (UOp u : order) {
+        if (u.op() == Op::PARAM && u.param().slot == f.slot) memory = u;
+        for (const Node* n : at.ranges())
+          if (u.op() == Op::RANGE && u.range_id() == UOp(n).range_id()) now.emplace(UOp(n), u);
+      }
+      at = substitute(at, now);
+      bool moves = false, inside = true;
+      for (const Node* n : at.ranges()) {
+        const bool loop = std::ranges::find(loops, UOp(n)) != loops.end();
+        moves |= loop, inside &= loop || reduction.has_range(UOp(n));
+      }
+      if (memory && moves && inside)
+        out.push_back(make(Op::NOOP, DType::Void, {make(Op::INDEX, memory.dtype(), {memory, at})}));
+    }
+  return out;
+}
+
 }  // namespace
 
-UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch) {
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch,
+                          const std::vector<Prefetch>& prefetches) {
   const auto is_lane = [&](UOp r) { return std::ranges::find(lanes, r) != lanes.end(); };
   NodeMap<UOp> done;
   const std::vector<UOp> order = toposort(ast);
@@ -111,6 +138,7 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch)
              {make(Op::INDEX, acc.dtype(), {after(before), at}), reduce_identity(op, u.dtype())});
     std::vector<UOp> deps{init};
     deps.insert(deps.end(), loops.begin(), loops.end());
+    for (UOp hint : hints(order, prefetches, u, loops)) deps.push_back(hint);
     const UOp place = make(Op::INDEX, acc.dtype(), {after(deps), at});
     const UOp step = unrolled.empty() || product ? src[0] : reduce(op, src[0], unrolled, 0);
     const UOp so_far = make(Op::LOAD, acc.dtype(), {place});

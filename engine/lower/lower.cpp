@@ -21,6 +21,7 @@ struct State {
   std::vector<Packing> packings{};
   std::vector<Layout> layouts{};
   std::vector<Skipping> skippings{};
+  std::vector<Prefetch> prefetches{};
   std::vector<UOp> lanes{};
   int64_t vector_lanes = 1;
   Grid grid{};
@@ -31,9 +32,7 @@ struct State {
   std::string refusal{};
 };
 
-bool has(const Opts& opts, OptKind kind) {
-  return std::ranges::find(opts, kind, &Opt::kind) != opts.end();
-}
+bool has(const Opts& opts, const Opt& opt) { return std::ranges::find(opts, opt) != opts.end(); }
 
 int64_t lanes_of(UOp graph, const Target& t) {
   int64_t n = t.vector_bytes;
@@ -59,6 +58,7 @@ void apply_all(State& s) {
   s.packings = schedule.packings();
   s.layouts = schedule.layouts();
   s.skippings = schedule.skippings();
+  s.prefetches = schedule.prefetches();
 }
 
 void expand_all(State& s) {
@@ -102,11 +102,12 @@ struct Pass {
 constexpr Pass passes[] = {
     {"apply opts",            apply_all},
     {"add loads",             [](State& s) { s.graph = add_loads(s.graph); }},
+    {"overlap tails",         [](State& s) { if (!s.target.has_local && !has(s.applied, {OptKind::STREAM, 0, {}})) s.graph = overlap_tails(s.graph, s.packings, s.skippings); }},
     {"stage operands",        [](State& s) { s.graph = stage_operands(s.graph, s.packings, lanes_of(s.graph, s.target)); }},
     {"group reduces",         [](State& s) { if (s.target.has_local) s.graph = reduce_across_groups(s.graph); }},
     {"choose lanes",          [](State& s) { s.vector_lanes = lanes_of(s.graph, s.target); s.lanes = choose_lanes(s.graph, s.vector_lanes); }},
     {"skip padding",          [](State& s) { s.graph = skip_padding(s.graph, s.skippings, s.lanes); }},
-    {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes, has(s.applied, OptKind::PREFETCH)); }},
+    {"remove reduces",        [](State& s) { s.graph = reduce_to_accumulator(s.graph, s.lanes, has(s.applied, {OptKind::PREFETCH, 0, {}}), s.prefetches); }},
     {"add grid",              [](State& s) { s.graph = add_grid(s.graph, s.grid); }},
     {"expand",                expand_all},
     {"symbolic",              [](State& s) { s.graph = simplify(s.graph, sym_matcher(), s.trace); }},
@@ -160,6 +161,11 @@ std::vector<LinearArg> args_of(std::span<const UOp> list) {
 }
 
 }  // namespace
+
+bool is_written(const LinearKernel& kernel, UOp param) {
+  const auto arg = std::ranges::find(kernel.args, param.param().slot, &LinearArg::slot);
+  return arg != kernel.args.end() && arg->written;
+}
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> out;

@@ -47,6 +47,9 @@ struct LinearKernel {
   Estimates estimates;
 };
 
+/// Of a buffer that the kernel is given.
+bool is_written(const LinearKernel& kernel, UOp param);
+
 /// An operand that the kernel reads in an order of its own: `kernel` writes its slot 0, which has
 /// its place among the arguments then, from slot 1, the operand as it is given.
 struct LinearLayout {

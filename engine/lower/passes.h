@@ -20,6 +20,13 @@ UOp widen_floats(UOp ast);
 /// (alt, gate). Afterwards no index holds Invalid.
 UOp add_loads(UOp ast);
 
+/// The last tile of an axis that a tile does not divide begins sooner, where it then repeats some
+/// of the one before: no access needs a mask, and in the innermost loop masks cost as much as
+/// products do. Not where the kernel reads what it writes, or where another thread may. After
+/// add_loads.
+UOp overlap_tails(UOp ast, const std::vector<Packing>& packings,
+                  const std::vector<Skipping>& skippings);
+
 /// PACK: the operands' tiles are copied into buffers of their own at their place among the loops,
 /// and read from there; rows of values that a kernel keeps (STAGE) get buffers too. After
 /// add_loads.
@@ -38,7 +45,9 @@ UOp skip_padding(UOp ast, const std::vector<Skipping>& skippings, const std::vec
 /// updated in its own, read after their END. Lanes on a reduce axis give partial sums, added up
 /// after the loop. With `prefetch` a NOOP of each place that is known there and stored to later
 /// stands before the initialisation: the hint to fetch it for writing, maybe beyond the buffer.
-UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch = false);
+/// Those of `prefetches` stand in the loop that moves their operand.
+UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch = false,
+                          const std::vector<Prefetch>& prefetches = {});
 
 /// 10, 11: a REDUCE over ranges of the group becomes one over what its threads left in shared
 /// memory, after a barrier. After add_loads.

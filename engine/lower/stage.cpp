@@ -33,11 +33,37 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
     ended.push_back(range(n, id++, type));
     return ended.back();
   };
+  // Lanes that lie apart in the operand: blocks of it are transposed in registers, along another
+  // axis whose elements do not, or along two that go on where each other end.
+  const auto step = [&](UOp r) { return linear_stride(load.src(0).src(1), r).value_or(0); };
+  const auto plain = [](const Packing::Dim& d) { return d.ranges.size() == 1; };
+  const Packing::Dim& lanes = p.dims.back();
+  const bool across = plain(lanes) && written_out(lanes.ranges[0]) && vector_lanes > 1 &&
+                      lanes.size % vector_lanes == 0 && std::abs(step(lanes.ranges[0])) > 1;
+  // The last block begins sooner where they do not divide.
+  const auto in_blocks = [&](int64_t length) {
+    const UOp block = loop((length + vector_lanes - 1) / vector_lanes, AxisType::LOOP);
+    const UOp begin = block * iconst(vector_lanes), last = iconst(length - vector_lanes);
+    return (length % vector_lanes == 0 ? begin : where(begin < last, begin, last)) +
+           loop(vector_lanes, AxisType::UPCAST);
+  };
+  UOp rest;  // of two axes: the place along the second
   for (const Packing::Dim& d : p.dims) {
+    const Packing::Dim* after = &d == &lanes ? nullptr : &d + 1;
     UOp own = d.ranges[0];
-    const bool last = &d == &p.dims.back(), window = d.ranges.size() > 1;
+    const bool window = !plain(d);
     const int64_t length = d.size / d.phases;
-    if (window && last && length % vector_lanes == 0) {
+    const bool goes_on = after && plain(*after) && step(after->ranges[0]) == 1 &&
+                         step(own) == after->size && !written_out(own) &&
+                         written_out(after->ranges[0]);
+    if (rest) {
+      own = rest, rest = {};
+    } else if (across && !window && goes_on && d.size * after->size >= vector_lanes) {
+      const UOp element = in_blocks(d.size * after->size);
+      own = element / iconst(after->size), rest = element % iconst(after->size);
+    } else if (across && !window && !written_out(own) && step(own) == 1 && length >= vector_lanes) {
+      own = in_blocks(length);
+    } else if ((window || across) && &d == &lanes && length % vector_lanes == 0) {
       own = loop(vector_lanes, AxisType::UPCAST);
       if (length > vector_lanes)
         own = loop(length / vector_lanes, AxisType::LOOP) * iconst(vector_lanes) + own;

@@ -17,13 +17,16 @@ bool read_int(std::string_view s, int64_t& out) {
   return ec == std::errc() && p == s.data() + s.size();
 }
 
+// Of the results, where it names no operand.
+bool alone(const Opt& o) { return o.kind == OptKind::PREFETCH && o.axis == 0; }
+
 }  // namespace
 
 int numbers_of(OptKind k) {
   switch (k) {
     case OptKind::NOLOCALS:
-    case OptKind::STREAM:
-    case OptKind::PREFETCH: return 0;
+    case OptKind::STREAM: return 0;
+    case OptKind::PREFETCH:
     case OptKind::SKIP:
     case OptKind::LAYOUT: return 1;
     default: return 2;
@@ -41,7 +44,7 @@ std::string opts_text(const Opts& opts) {
   for (const Opt& o : opts) {
     if (!s.empty()) s += ';';
     s += opt_kind_name(o.kind);
-    if (numbers_of(o.kind) > 0) s += fmt::format(":{}", o.axis);
+    if (numbers_of(o.kind) > 0 && !alone(o)) s += fmt::format(":{}", o.axis);
     if (o.arg.size() == 1) s += fmt::format(":{}", o.arg[0]);
     if (o.arg.size() > 1) s += fmt::format(":({})", fmt::join(o.arg, ","));
   }
@@ -71,7 +74,7 @@ std::variant<Opts, OptError> parse_opts(std::string_view text) {
       parts.push_back(item.substr(0, item.find(':')));
       item.remove_prefix(parts.back().size());
     }
-    const auto want = static_cast<size_t>(numbers_of(o.kind));
+    const auto want = parts.empty() && alone(o) ? 0 : static_cast<size_t>(numbers_of(o.kind));
     if (parts.size() != want)
       return error(want == 0   ? fmt::format("{} takes no axis", name)
                    : want == 1 ? fmt::format("expected {0}:{1}, as in {0}:1", name,

@@ -14,13 +14,14 @@
 //   STREAM  whole vectors are stored past the caches; the results are not read again soon
 //   SKIP    steps of a reduce axis that read nothing but padding are not taken: what they are
 //           multiplied by may then be infinite
-//   PREFETCH  the results of a register tile are fetched for writing before its reduction starts
+//   PREFETCH  the results of a register tile are fetched for writing before its reduction starts;
+//           or, of an operand, its next tile while this one is computed with
 //   TC      a sum of products given to matrix units, or on processors to instructions that multiply
 //           and add up neighbours of the reduction, a lane each (tensor_core.h)
 //   LOCAL, GROUP, GROUPTOP, NOLOCALS, PADTO: for targets with local memory or without masks
 // An axis is the index in the list that the opt's kind names, at the moment it is applied. PACK has
 // a buffer slot in its place, and the number of output loops around the packing; LAYOUT a slot
-// alone, SKIP an axis alone.
+// alone, SKIP an axis alone, and PREFETCH a slot, or nothing for the results.
 #pragma once
 #include <optional>
 #include <string>
@@ -52,7 +53,7 @@ enum class OptKind : uint8_t {
   Count
 };
 /// Numbers behind the name: none where it says something about the kernel, one where it names an
-/// operand or an axis alone.
+/// operand or an axis alone. PREFETCH has none where its axis, a slot, is 0.
 int numbers_of(OptKind k);
 std::string_view opt_kind_name(OptKind k);
 std::optional<OptKind> opt_kind_from_name(std::string_view name);

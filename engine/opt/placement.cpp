@@ -1,4 +1,4 @@
-// Opts that move loops or data and split nothing: SWAP, PACK, LAYOUT, STREAM, PREFETCH.
+// Opts that move loops or data and split nothing: SWAP, PACK, LAYOUT, STREAM.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -167,6 +167,11 @@ std::variant<UOp, std::string> KernelSchedule::only_read(const Opt& opt) const {
     if (p.slot == slot) return fmt::format("operand {} is packed already", slot);
   for (const Layout& l : layouts_)
     if (l.slot == slot) return fmt::format("operand {} is laid out already", slot);
+  return read_of(opt);
+}
+
+std::variant<UOp, std::string> KernelSchedule::read_of(const Opt& opt) const {
+  const int64_t slot = opt.axis;
   std::vector<UOp> reads;
   for (UOp u : toposort(ast_)) {
     if (u.op() == Op::STORE && u.src(0).src(0).param().slot == slot)
@@ -340,17 +345,6 @@ std::optional<std::string> KernelSchedule::stream(const Opt& opt) {
     return fmt::format("STREAM is for stores past a processor's caches; {} has none", target_.name);
   if (std::ranges::find(applied_, opt) != applied_.end()) return "STREAM was applied already";
   if (in_blocks_) return "a reduction in blocks reads its result again: no STREAM";
-  applied_.push_back(opt);
-  return std::nullopt;
-}
-
-// Changes no loop either: lowering reads it off the applied opts.
-std::optional<std::string> KernelSchedule::prefetch(const Opt& opt) {
-  if (target_.has_local)
-    return fmt::format("PREFETCH is for a processor's caches; {} has none", target_.name);
-  if (std::ranges::find(applied_, opt) != applied_.end()) return "PREFETCH was applied already";
-  if (std::ranges::none_of(toposort(ast_), [](UOp u) { return u.op() == Op::REDUCE; }))
-    return "PREFETCH is for results of a reduction; here is none";
   applied_.push_back(opt);
   return std::nullopt;
 }

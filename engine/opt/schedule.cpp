@@ -248,10 +248,11 @@ void KernelSchedule::split(OptKind kind, UOp r, int64_t k) {
 }
 
 std::optional<std::string> KernelSchedule::apply(const Opt& opt) {
-  if (opt.kind == OptKind::PACK) return pack(opt);
-  if (opt.kind == OptKind::LAYOUT) return lay_out(opt);
   if (opt.kind == OptKind::STREAM) return stream(opt);
   if (opt.kind == OptKind::PREFETCH) return prefetch(opt);
+  if (!prefetches_.empty()) return "PREFETCH of an operand comes last";
+  if (opt.kind == OptKind::PACK) return pack(opt);
+  if (opt.kind == OptKind::LAYOUT) return lay_out(opt);
   if (opt.kind == OptKind::SKIP) return skip(opt);
   if (!packings_.empty() || !layouts_.empty() || !skippings_.empty())
     return "what splits or moves loops comes before PACK, LAYOUT and SKIP";

@@ -54,6 +54,15 @@ struct Skipping {
   std::vector<UOp> gates;
 };
 
+constexpr int64_t line_bytes = 64;  // of the caches
+
+/// Where in an operand the lines lie that are fetched in each step of the reduction that reads it:
+/// of its next tile; beyond the last one, of that again.
+struct Prefetch {
+  int64_t slot = 0;
+  std::vector<UOp> at;  // elements
+};
+
 class KernelSchedule {
  public:
   /// `ast`: a prepared kernel (SINK). Lives in the current arena, which must outlive the schedule's
@@ -75,6 +84,8 @@ class KernelSchedule {
   const std::vector<Layout>& layouts() const { return layouts_; }
   /// What SKIP asked for; lowering carries it out, too.
   const std::vector<Skipping>& skippings() const { return skippings_; }
+  /// What PREFETCH of operands asked for; so is that.
+  const std::vector<Prefetch>& prefetches() const { return prefetches_; }
   /// Ids of the loops over blocks of n and of m that a TC opt left.
   std::pair<int64_t, int64_t> matrix_axes() const { return matrix_axes_; }
   /// Ranges of size above 1, ordered by type (outer first), then id: what axes count.
@@ -121,8 +132,9 @@ class KernelSchedule {
   // The same on a processor, in lane_products.cpp: k becomes blocks and the steps of a lane.
   std::optional<std::string> use_lane_products(const Opt& opt, const Product& product,
                                                const std::vector<const TensorCore*>& cores);
-  // The only place that reads an operand which nobody writes, or why PACK and LAYOUT cannot have
-  // it.
+  // The only place that reads an operand which nobody writes; where PACK and LAYOUT can have it; or
+  // why not.
+  std::variant<UOp, std::string> read_of(const Opt& opt) const;
   std::variant<UOp, std::string> only_read(const Opt& opt) const;
   // Written out axes last, and last of these the one that may become lanes.
   void sort_tile(std::vector<UOp>& tile, UOp index, DType given) const;
@@ -131,7 +143,9 @@ class KernelSchedule {
   std::optional<std::string> pack(const Opt& opt);
   std::optional<std::string> lay_out(const Opt& opt);
   std::optional<std::string> stream(const Opt& opt);
+  // In prefetch.cpp.
   std::optional<std::string> prefetch(const Opt& opt);
+  std::optional<std::string> prefetch_operand(const Opt& opt);
   // In skip_padding.cpp.
   std::optional<std::string> skip(const Opt& opt);
   // In reduce_blocks.cpp: TILE of a reduction.
@@ -145,6 +159,7 @@ class KernelSchedule {
   std::vector<Packing> packings_;
   std::vector<Layout> layouts_;
   std::vector<Skipping> skippings_;
+  std::vector<Prefetch> prefetches_;
   bool no_locals_ = false;
   bool in_blocks_ = false;   // the reduction
   bool only_asked_ = false;  // see legal(): the graph is not needed any more

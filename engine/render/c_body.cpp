@@ -112,12 +112,12 @@ void CBody::store(UOp u) {
 }
 
 // The address is a number: it may lie beyond the buffer.
-void CBody::prefetch(UOp at) {
+void CBody::prefetch(UOp at, bool written) {
   if (dialect_.prefetch.empty()) return;
   const UOp index = at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1);
   for (int64_t k = 0; k < std::max<int64_t>(width(index), 1); k++)
     put("{}", fmt::format(fmt::runtime(dialect_.prefetch), pointer(memory_of(at)), lane(index, k),
-                          dtype_bytes(at.dtype())));
+                          dtype_bytes(at.dtype()), written ? "1" : "0, 2"));
 }
 
 }  // namespace beamline

@@ -52,7 +52,8 @@ class CBody : public CWords {
   /// A struct of the lanes of u.
   std::string gathered(UOp u, DType t, int64_t w);
   void store(UOp u);
-  void prefetch(UOp at);
+  /// Into the first cache for writing, into the second for reading.
+  void prefetch(UOp at, bool written);
 
  protected:
   std::string text_, indent_ = "  ";

@@ -277,7 +277,7 @@ class CRenderer : CBody {
           names_[u] = load(u);
         return;
       case Op::STORE: store(u); return;
-      case Op::NOOP: prefetch(u.src(0)); return;
+      case Op::NOOP: prefetch(u.src(0), is_written(kernel_, memory_of(u.src(0)))); return;
       case Op::WMMA: matrix_product(u); return;
       case Op::CAST:
       case Op::BITCAST:

@@ -35,7 +35,7 @@ struct CDialect {
   std::string_view core, group, thread;  // a place in the grid: dimension, type, letter of the
                                          // dimension; empty: none
   std::string_view barrier;              // empty: none
-  std::string_view prefetch = "";        // for writing: buffer, element, bytes of one; or none
+  std::string_view prefetch = "";        // buffer, element, bytes of one, what for; or none
   // A function that multiplies the matrices of a warp: its name, the types of a, b and c. Empty:
   // the dialect has no such instruction.
   std::string (*matrix_product)(const TensorCore& core, std::string_view name,

@@ -15,7 +15,7 @@ namespace {
 std::string whole_module(const LinearKernel& kernel, const std::string& entry, bool streaming) {
   std::string params, call, loads, written = "0";
   const bool scales = has_instruction(kernel.instructions, "avx512vl");
-  LlvmBody body(streaming, scales);
+  LlvmBody body(kernel, streaming, scales);
   for (UOp u : kernel.list) body.add(u);
   if (streaming && body.ordinary_stores()) return whole_module(kernel, entry, false);
   for (const LinearArg& a : kernel.args) {
@@ -31,7 +31,7 @@ std::string whole_module(const LinearKernel& kernel, const std::string& entry, b
   std::string text = fmt::format("; {}\n{}", kernel.name, body.function("body", params));
   std::string calls = fmt::format("  call void @body({})\n", call);
   if (streaming) {
-    LlvmBody plain(false, scales);
+    LlvmBody plain(kernel, false, scales);
     for (UOp u : kernel.list) plain.emit(u);
     text += plain.function("plain", params);
     body.declared().merge(plain.declared());

@@ -121,7 +121,7 @@ void LlvmBody::emit(UOp u) {
     }
     case Op::LOAD: names_[u] = load(u); return;
     case Op::STORE: store(u); return;
-    case Op::NOOP: prefetch(u.src(0)); return;
+    case Op::NOOP: prefetch(u.src(0), is_written(kernel_, memory_of(u.src(0)))); return;
     case Op::CAST:
     case Op::BITCAST:
       names_[u] = convert(u);

@@ -12,6 +12,7 @@
 
 #include "engine/ir/tensor_core.h"
 #include "engine/ir/uop.h"
+#include "engine/lower/lower.h"
 #include "engine/render/llvm_words.h"
 #include "engine/render/origin_comments.h"
 
@@ -22,8 +23,9 @@ class LlvmBody {
   static constexpr int64_t stream_align = 64;
 
   /// `streaming`: stores of whole aligned vectors go past the caches. `scales`: the processor
-  /// scales vectors by powers of two.
-  LlvmBody(bool streaming, bool scales) : streaming_(streaming), scales_(scales) {}
+  /// scales vectors by powers of two. The kernel must outlive the body.
+  LlvmBody(const LinearKernel& kernel, bool streaming, bool scales)
+      : kernel_(kernel), streaming_(streaming), scales_(scales) {}
 
   /// Appends what the node is.
   void emit(UOp u);
@@ -51,7 +53,7 @@ class LlvmBody {
   std::string to_value(const std::string& v, DType t, int64_t w);
   std::string load(UOp u);
   void store(UOp u);
-  void prefetch(UOp at);
+  void prefetch(UOp at, bool written);
   // llvm_product.cpp
   std::string product_by_lane(UOp u);
   std::string resized(const std::string& v, std::string_view scalar, int64_t from, int64_t to);
@@ -83,6 +85,7 @@ class LlvmBody {
     declared_.insert(fmt::format("declare {} @{}({})\n", result, name, args));
   }
 
+  const LinearKernel& kernel_;
   const bool streaming_, scales_;
   bool ordinary_stores_ = false;
   std::unordered_map<UOp, int64_t, UOpHash> divisors_;  // of index math

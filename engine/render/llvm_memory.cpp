@@ -154,8 +154,9 @@ void LlvmBody::store(UOp u) {
                        gated ? value(u.src(2), w) : fmt::format("splat (i1 true)"));
 }
 
-// For writing, into the innermost cache. The address may lie beyond the buffer: it is only a hint.
-void LlvmBody::prefetch(UOp at) {
+// For writing into the innermost cache, else into the second: there is time. The address may lie
+// beyond the buffer: it is only a hint.
+void LlvmBody::prefetch(UOp at, bool written) {
   declare("void", "llvm.prefetch.p0", "ptr, i32, i32, i32");
   const UOp index = at.op() == Op::SHRINK ? at.src(1).src(0) : at.src(1);
   for (int64_t k = 0; k < std::max<int64_t>(width(index), 1); k++) {
@@ -163,7 +164,8 @@ void LlvmBody::prefetch(UOp at) {
                               ? line("getelementptr {}, ptr {}, i64 {}", memory_type(at.dtype()),
                                      pointer(memory_of(at)), lane_index(index, k, "", 0))
                               : element(memory_of(at), index);
-    body_ += fmt::format("  call void @llvm.prefetch.p0(ptr {}, i32 1, i32 3, i32 1)\n", p);
+    body_ += fmt::format("  call void @llvm.prefetch.p0(ptr {}, i32 {}, i32 1)\n", p,
+                         written ? "1, i32 3" : "0, i32 2");
   }
 }
 

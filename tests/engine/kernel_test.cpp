@@ -6,6 +6,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 
 #include "engine/interpret/kernel.h"
@@ -17,6 +18,7 @@
 #include "engine/rangeify/prepare.h"
 #include "engine/rangeify/rangeify.h"
 #include "engine/render/render_kernel.h"
+#include "engine/rules/rules.h"
 #include "engine/tensor/tensor_ops.h"
 #include "tests/engine/tensor_eval.h"
 
@@ -354,7 +356,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(programs), [](const aut
 TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
   for (const char* text :
        {"", "UPCAST:0:4", "UPCAST:0:4;THREAD:0:2", "TC:0:(0,1,1);NOLOCALS;UNROLL:0:0",
-        "STREAM;UPCAST:0:4", "PREFETCH;TILE:0:4", "UPCAST:0:4;LAYOUT:2"}) {
+        "STREAM;UPCAST:0:4", "PREFETCH;TILE:0:4", "UPCAST:0:4;LAYOUT:2", "PREFETCH:2;PREFETCH"}) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<Opts>(o)) << text;
     EXPECT_EQ(opts_text(std::get<Opts>(o)), text);
@@ -367,6 +369,7 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
                                                {"NOLOCALS:1", 1},
                                                {"STREAM:0", 1},
                                                {"PREFETCH:0:1", 1},
+                                               {"PREFETCH:x", 1},
                                                {"LAYOUT", 1},
                                                {"LAYOUT:1:2", 1},
                                                {"LAYOUT:x", 1},
@@ -376,6 +379,9 @@ TEST(Opts, TextReadsBackAndMistakesAreRefusedWithTheirPlace) {
   EXPECT_EQ(std::get<OptError>(parse_opts("SKIP")).message, "expected SKIP:axis, as in SKIP:1");
   EXPECT_EQ(std::get<OptError>(parse_opts("LAYOUT")).message,
             "expected LAYOUT:operand, as in LAYOUT:1");
+  EXPECT_EQ(std::get<OptError>(parse_opts("PREFETCH:1:2")).message,
+            "expected PREFETCH:operand, as in PREFETCH:1");
+  EXPECT_EQ(opts_text(std::get<Opts>(parse_opts("PREFETCH:0"))), "PREFETCH");  // the results
   for (const auto& [text, position] : wrong) {
     const auto o = parse_opts(text);
     ASSERT_TRUE(std::holds_alternative<OptError>(o)) << text;
@@ -710,6 +716,190 @@ TEST(Opts, PrefetchNamesTheTileBeforeItsReduction) {
   const KernelGraph g =
       make_kernels(make(Op::SINK, DType::Void, {t.softmax(input(0, {4, 33}), {{-1}, false})}));
   EXPECT_EQ(hints(g.kernels[0].ast, "UPCAST:1:16;PREFETCH"), 0);
+}
+
+// PREFETCH of an operand: during a reduction, of the next tile, a line for every tile of rows and
+// step; nothing depends on it.
+TEST(Opts, PrefetchFetchesTheNextTileOfAnOperand) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto hints = [&](UOp ast, const char* opts) {
+    const auto lowered = lower(ast, std::get<Opts>(parse_opts(opts)), {});
+    EXPECT_TRUE(std::holds_alternative<LinearKernel>(lowered)) << opts;
+    const auto& kernel = std::get<LinearKernel>(lowered);
+    int n = 0, reductions = 0;
+    for (UOp u : kernel.list) {
+      if (u.op() == Op::RANGE) reductions += u.axis_type() == AxisType::REDUCE;
+      if (u.op() == Op::END && u.src(1).axis_type() == AxisType::REDUCE) reductions--;
+      if (u.op() != Op::NOOP) continue;
+      n++;
+      EXPECT_EQ(reductions, 1) << opts;
+      EXPECT_EQ(memory_of(u.src(0)).param().slot, 2) << opts;
+      EXPECT_FALSE(is_written(kernel, memory_of(u.src(0)))) << opts;
+    }
+    return n;
+  };
+  const UOp ast = matmul_ast(24, 16, 96);  // 4 tiles of rows, 3 of columns: 2 lines each
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;SWAP:0:1"), 0);
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;SWAP:0:1;PREFETCH:2"), 1);
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;SWAP:0:1;PACK:2:1;PREFETCH:2"), 1);
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;SWAP:0:1;UNROLL:0:2;PREFETCH:2"), 1);
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;SWAP:0:1;UNROLL:0:8;PREFETCH:2"), 4);
+  EXPECT_EQ(hints(ast, "UPCAST:1:32;UPCAST:0:6;PREFETCH:2"), 2);  // no tile of rows inside
+  // Runs of elements that begin in the middle of a line reach into one more.
+  EXPECT_EQ(hints(matmul_ast(24, 16, 99), "UPCAST:1:32;UPCAST:0:6;PREFETCH:2"), 3);
+  EXPECT_EQ(hints(matmul_ast(24, 16, 99), "UPCAST:0:6;PREFETCH:2"), 1);  // one element
+}
+
+// Where the hints of one tile point, all together: at every line of the next one, and beyond the
+// last tile at lines of that.
+TEST(Opts, PrefetchReachesEveryLineOfTheNextTile) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const UOp ast = matmul_ast(24, 8, 100);
+  for (const char* opts : {"UPCAST:1:32;UPCAST:0:6;SWAP:0:1;PREFETCH:2",
+                           "UPCAST:1:32;UPCAST:0:6;SWAP:0:1;UNROLL:0:4;PACK:2:1;PREFETCH:2",
+                           "UPCAST:1:32;UPCAST:0:3;SWAP:0:1;UNROLL:0:2;PREFETCH:2"}) {
+    const auto applied = apply_opts(ast, std::get<Opts>(parse_opts(opts)), {});
+    const auto& schedule = std::get<KernelSchedule>(applied);
+    ASSERT_EQ(schedule.prefetches().size(), 1U) << opts;
+    std::vector<UOp> loops;
+    for (UOp r : schedule.axes())
+      if (r.axis_type() == AxisType::WEAK || r.axis_type() == AxisType::REDUCE) loops.push_back(r);
+    std::map<int64_t, std::set<int64_t>> lines;  // by the tile of columns: elements / 16
+    int64_t steps = 1;
+    for (UOp r : loops) steps *= KernelSchedule::size(r);
+    for (int64_t i = 0; i < steps; i++) {
+      Substitution now;
+      int64_t rest = i, tile = 0;
+      for (size_t l = loops.size(); l-- > 0;) {
+        const int64_t n = KernelSchedule::size(loops[l]);
+        now.emplace(loops[l], iconst(rest % n));
+        if (l == 0) tile = rest % n;  // columns are outermost
+        rest /= n;
+      }
+      for (UOp at : schedule.prefetches()[0].at) {
+        const UOp element = simplify(substitute(at, now));
+        ASSERT_TRUE(element.is_const()) << opts;
+        lines[tile].insert(element.ival() / 16);
+      }
+    }
+    for (int64_t tile = 0; tile < 4; tile++)
+      for (int64_t k = 0; k < 8; k++)
+        for (int64_t j = 0; j < 32; j++) {
+          const int64_t next = std::min<int64_t>(tile + 1, 3) * 32 + j;
+          EXPECT_TRUE(next >= 100 || lines[tile].contains((k * 100 + next) / 16)) << opts;
+        }
+  }
+}
+
+TEST(Opts, PrefetchOfAnOperandSaysWhyNot) {
+  Arena arena;
+  const Arena::Scope scope(arena);
+  const auto why = [](UOp ast, const char* opts, const Target& target = {}) {
+    const auto s = apply_opts(ast, std::get<Opts>(parse_opts(opts)), target);
+    const auto* r = std::get_if<OptRefusal>(&s);
+    return r ? r->reason : "legal";
+  };
+  const UOp ast = matmul_ast(24, 16, 96);
+  EXPECT_EQ(why(ast, "UPCAST:1:32;PREFETCH:2;PREFETCH;STREAM"), "legal");
+  EXPECT_EQ(why(ast, "PREFETCH:2;PREFETCH:2"), "PREFETCH:2 was applied already");
+  EXPECT_EQ(why(ast, "PREFETCH:3"),
+            "PREFETCH needs an operand that is read at one place; 3 is read at 0");
+  for (const char* late : {"PACK:2:1", "UPCAST:0:4", "SKIP:2"})
+    EXPECT_EQ(why(ast, ("PREFETCH:2;" + std::string(late)).c_str()),
+              "PREFETCH of an operand comes last");
+  EXPECT_EQ(why(ast, "UPCAST:1:0;PREFETCH:2"), "no output loop moves operand 2 on to another tile");
+  EXPECT_EQ(why(ast, "UNROLL:0:0;PREFETCH:2"), "no loop of a reduction moves operand 2");
+  EXPECT_EQ(why(matmul_ast(24, 16, 16), "UPCAST:1:0;UPCAST:0:12;PREFETCH:1"),
+            "12 lines would be fetched in 1 steps, more than 8 each");
+  EXPECT_EQ(why(ast, "PREFETCH:2", *emulated_target("emulator:sm_80")),
+            "PREFETCH is for a processor's caches; emulator:sm_80 has none");
+  TensorOps t;
+  const auto ast_of = [](UOp root) {
+    return make_kernels(make(Op::SINK, DType::Void, {root})).kernels[0].ast;
+  };
+  TensorOps::Conv conv;
+  conv.padding = {1, 1};
+  const UOp image =
+      ast_of(t.conv2d(input(0, {1, 3, 6, 6}), input(1, {8, 3, 3, 3}), std::nullopt, conv));
+  EXPECT_EQ(why(image, "SKIP:4;PREFETCH:1"), "operand 1 is read by a loop that skips padding");
+  EXPECT_EQ(why(image, "PREFETCH:1"), "legal");
+}
+
+// The last tile begins sooner instead of having masks; where that is no use they stay.
+TEST(Opts, LastTilesOverlapTheOnesBefore) {
+  const auto product = [](TensorOps& t) {
+    return t.matmul(input(0, {13, 14}), input(1, {14, 45}));
+  };
+  const auto dots = [](TensorOps& t) {
+    return t.matmul(input(0, {13, 37}), t.transpose(input(1, {45, 37}), 0, 1));
+  };
+  const auto image = [](TensorOps& t) {
+    TensorOps::Conv conv;
+    conv.padding = {1, 1};
+    return t.conv2d(input(0, {1, 3, 6, 21}), weights(1, {9, 3, 3, 3}), std::nullopt, conv);
+  };
+  const auto sum = [](TensorOps& t) { return t.add(input(0, {5, 21}), input(1, {21})); };
+  const auto turned = [](TensorOps& t) {
+    return t.contiguous(t.transpose(input(0, {21, 27}), 0, 1));
+  };
+  const auto padded = [](TensorOps& t) {  // its gate looks like that of a tail
+    return t.pad(t.exp2(input(0, {5, 4})), {0, 1}, {2, 1}, fconst(0, DType::F32));
+  };
+  const auto position = [](TensorOps& t) {  // a value that tells where it stands
+    return t.mul(t.cast(t.arange(int64_t{0}, int64_t{21}, int64_t{1}), DType::F32), input(0, {21}));
+  };
+  struct Tail {
+    UOp (*build)(TensorOps&);
+    const char* opts;
+    bool masks;
+  };
+  const Tail tails[] = {
+      {product, "UPCAST:1:16", false},
+      {product, "UPCAST:1:16;UPCAST:0:6", false},
+      {product, "UPCAST:0:6;UPCAST:1:32;SWAP:0:1;PACK:2:1", false},
+      {product, "UPCAST:1:8;TILE:1:3", false},
+      {product, "UPCAST:1:8;TILE:1:3;SWAP:0:1;PACK:2:1", false},
+      {product, "UPCAST:1:8;TILE:1:4", true},     // of loops
+      {product, "UPCAST:1:16;THREAD:0:2", true},  // of the other thread's rows
+      {product, "UPCAST:1:16;PREFETCH:2", false},
+      {product, "UPCAST:1:16;STREAM", true},      // its vectors begin where lines do
+      {product, "UPCAST:1:16;TILE:3:7", true},    // what is stored twice would be added twice
+      {product, "THREAD:1:2;UPCAST:1:16", true},  // the elements of another thread
+      {product, "UPCAST:1:48", true},             // there is no tile before
+      {dots, "UPCAST:1:16;UPCAST:0:4;SWAP:0:1;PACK:2:1", false},
+      {dots, "UPCAST:1:16;UPCAST:0:4;SWAP:0:1;UNROLL:0:4;PACK:2:1", true},  // of the reduction
+      {dots, "UPCAST:1:8;PACK:2:0", false},
+      {image, "UPCAST:2:8;UPCAST:0:4", true},  // of the image
+      {image, "UPCAST:2:8;PACK:2:0;LAYOUT:1", true},
+      {image, "UPCAST:2:8;PACK:2:1", true},
+      {image, "UPCAST:0:4;UPCAST:2:8;UNROLL:2:3;SKIP:6", true},
+      {sum, "UPCAST:0:2", false},
+      {sum, "UPCAST:1:8", false},
+      {turned, "UPCAST:1:8;UPCAST:0:8", false},
+      {padded, "UPCAST:0:2", true},
+      {padded, "UPCAST:0:5", true},
+      {position, "UPCAST:0:8", true},
+  };
+  std::vector<Line> lines;
+  for (const Tail& tail : tails) {
+    Arena arena;
+    const Arena::Scope scope(arena);
+    TensorOps t;
+    const KernelGraph g = make_kernels(make(Op::SINK, DType::Void, {tail.build(t)}));
+    Target target;
+    target.threads = 2;
+    const auto lowered = lower(g.kernels.back().ast, std::get<Opts>(parse_opts(tail.opts)), target);
+    ASSERT_TRUE(std::holds_alternative<LinearKernel>(lowered))
+        << tail.opts << ": " << std::get<OptRefusal>(lowered).reason;
+    bool masks = false;
+    for (UOp u : std::get<LinearKernel>(lowered).list)
+      masks |= (u.op() == Op::LOAD || u.op() == Op::STORE) && u.nsrc() == 3;
+    EXPECT_EQ(masks, tail.masks) << tail.opts;
+    lines.push_back({tail.build, tail.opts});
+  }
+  expect_agreement(lines, 2);
 }
 
 // Tiled, reordered and packed products, with tails in every loop, are still the product.

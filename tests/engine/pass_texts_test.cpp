@@ -185,6 +185,7 @@ struct Case {
 const Case cases[] = {
     {"apply opts", increment, "cpu", "UPCAST:0:6"},
     {"add loads", increment, "cpu", "UPCAST:0:6"},
+    {"overlap tails", increment, "cpu", "UPCAST:0:6"},
     {"stage operands", row_again, "cpu", "PACK:1:0"},
     {"group reduces", row_sums, "emulator:sm_80", "GROUP:0:2"},
     {"choose lanes", increment, "cpu", "UPCAST:0:8"},

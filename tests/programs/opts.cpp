@@ -43,7 +43,7 @@ Opts random_opts(UOp ast, const Target& target, std::mt19937_64& random) {
     const size_t axes = std::max<size_t>(1, s.axes_for(o.kind).size());
     o.axis = below(axes);
     if (o.kind == OptKind::SWAP) o.arg = {below(axes)};
-    if (moves_data) o.axis = below(4), o.arg = {below(4)};
+    if (moves_data || o.kind == OptKind::PREFETCH) o.axis = below(4), o.arg = {below(4)};
     if (numbers_of(o.kind) < 2) o.arg = {};
     if (numbers_of(o.kind) < 1) o.axis = 0;
     s.apply(o);
@@ -56,7 +56,10 @@ void Coverage::count(const LinearKernel& kernel) {
   // It changes no graph; what it chose shows in the loads.
   passes["choose lanes"] += std::ranges::any_of(
       kernel.list, [](UOp u) { return u.op() == Op::LOAD && !u.shape().empty(); });
-  for (const Opt& o : kernel.opts) opts[std::string(opt_kind_name(o.kind))]++;
+  for (const Opt& o : kernel.opts) {
+    opts[std::string(opt_kind_name(o.kind))]++;
+    opts["PREFETCH of an operand"] += o.kind == OptKind::PREFETCH && o.axis > 0;
+  }
   opts["TILE of a reduction"] += std::ranges::any_of(kernel.list, [&](UOp u) {
     const UOp memory = u.op() == Op::LOAD ? memory_of(u.src(0)) : UOp{};
     return memory && memory.op() == Op::PARAM && memory.addrspace() == AddrSpace::Global &&

@@ -186,6 +186,7 @@ TEST(RandomOpts, CoverEveryOptAndPass) {
     EXPECT_GT(seen.opts[std::string(opt_kind_name(static_cast<OptKind>(k)))], 0U)
         << opt_kind_name(static_cast<OptKind>(k));
   EXPECT_GT(seen.opts["TILE of a reduction"], 0U);
+  EXPECT_GT(seen.opts["PREFETCH of an operand"], 0U);
   for (std::string_view pass : pass_names()) EXPECT_GT(seen.passes[std::string(pass)], 0U) << pass;
 }
 
