@@ -20,7 +20,8 @@ constexpr int64_t paddings[] = {4, 8, 16, 32};
 constexpr int64_t max_axes = 8;
 constexpr int64_t most_apart = 32;  // rows written out that do not lie side by side
 constexpr int64_t few = 32;  // blocks of so many are offered for twice as many iterations only
-constexpr int64_t stream_bytes = int64_t{1} << 20, prefetch_bytes = int64_t{2} << 20;
+constexpr int64_t stream_bytes = int64_t{1} << 20, prefetch_bytes = int64_t{2} << 20,
+                  ahead_bytes = int64_t{1} << 18;
 constexpr int64_t most_choices = 9;  // of axes of a matrix product
 
 }  // namespace
@@ -91,10 +92,13 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
       const Opt swap{OptKind::SWAP, i, {j}};
       if (so_far.empty() || !(so_far.back() == swap)) try_opt(swap);  // there and back
     }
-  std::vector<int64_t> slots;
+  std::vector<int64_t> slots, large;
   int64_t stored = 0;
   for (UOp u : toposort(schedule->ast())) {
-    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) slots.push_back(u.param().slot);
+    if (u.op() == Op::PARAM && u.addrspace() == AddrSpace::Global) {
+      slots.push_back(u.param().slot);
+      if (u.numel() * dtype_bytes(u.dtype()) >= ahead_bytes) large.push_back(u.param().slot);
+    }
     if (u.op() == Op::STORE) stored += u.src(0).src(0).numel() * dtype_bytes(u.src(0).dtype());
   }
   std::ranges::sort(slots);
@@ -107,9 +111,12 @@ Opts legal_actions(UOp ast, const Opts& so_far, const Target& target) {
   // Only results that leave the inner caches anyway.
   if (stored >= stream_bytes) try_opt({OptKind::STREAM, 0, {}});
   if (stored >= prefetch_bytes) try_opt({OptKind::PREFETCH, 0, {}});
+  std::ranges::sort(large);
+  for (int64_t slot : large)
+    if (slot > 0) try_opt({OptKind::PREFETCH, slot, {}});
   return out;
 }
 
-std::string_view action_set_name() { return "cpu-7"; }
+std::string_view action_set_name() { return "cpu-8"; }
 
 }  // namespace beamline

@@ -67,8 +67,8 @@ bool fuses(const Target& target) {
   return target.instructions.empty() || has_instruction(target.instructions, "fma");
 }
 
-Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const TileUse& use,
-               const Target& target, const HeuristicLimits& limits) {
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool whole_rows, const Target& target,
+               const HeuristicLimits& limits) {
   const auto fits = [&](int64_t size, int64_t amount) {
     return target.masked_tails || size % amount == 0;
   };
@@ -87,10 +87,9 @@ Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const TileUse& use,
     const int64_t most = std::min<int64_t>(width < lanes ? limits.narrow_rows : limits.tile_rows,
                                            (target.vector_registers - vectors - spare) / vectors);
     for (int64_t r = 1; r <= std::min(most, rows); r++) {
-      if (!fits(rows, r) || (use.whole_rows && rows % r != 0)) continue;
+      if (!fits(rows, r) || (whole_rows && rows % r != 0)) continue;
       const auto fmas = static_cast<double>(vectors * r), loads = static_cast<double>(vectors + r);
-      const double masks = use.masked && columns % width != 0 ? static_cast<double>(vectors) : 0;
-      const double step = std::max((fmas + masks) / limits.fma_ports, loads / limits.load_ports) +
+      const double step = std::max(fmas / limits.fma_ports, loads / limits.load_ports) +
                           limits.loop_cost + limits.load_weight * loads;
       const double time = static_cast<double>(blocks(columns, width) * blocks(rows, r)) * step;
       if (time < best.time) best = {width, r, time};

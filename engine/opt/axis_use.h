@@ -42,13 +42,10 @@ struct Tile {
   int64_t width = 1, rows = 1;
   double time = 0;  // cycles, of a step of the reduction
 };
-struct TileUse {
-  bool masked = false;      // a blend for every load where the columns do not divide
-  bool whole_rows = false;  // only rows that divide
-};
 /// The register tile with the least estimated time for one step of the reduction over the whole
-/// output: arithmetic and loads on their ports, loop overhead.
-Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, const TileUse& use,
-               const Target& target, const HeuristicLimits& limits);
+/// output: arithmetic and loads on their ports, loop overhead. With `whole_rows` only rows that
+/// divide.
+Tile best_tile(int64_t columns, int64_t rows, int64_t lanes, bool whole_rows, const Target& target,
+               const HeuristicLimits& limits);
 
 }  // namespace beamline

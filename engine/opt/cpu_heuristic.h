@@ -21,6 +21,9 @@ class CpuHeuristic {
     bool awkward = false;      // read under a gate or with a stride
     bool constant = false;
     bool window = false;  // gated, or the same elements are read by several steps of the reduction
+    bool apart = false;   // columns lie in rows of their own, along the reduction
+    bool every_other = false;  // columns are every other element, and windows overlap
+    int64_t step = 0;  // bytes from one step of the reduction to the next; 0 = there are several
   };
   // Products of types that the processor has an instruction for.
   void multiply_by_lane();
@@ -43,12 +46,20 @@ class CpuHeuristic {
   bool window_tile(const AxisUse& lane, const AxisUse& rows);
   // Lanes by rows of sums, held in registers.
   void register_tile(const AxisUse& lane, const AxisUse& rows);
+  // The operand's columns stay in the inner caches while all rows pass over them, and are read
+  // where they lie: those of the next tile are fetched meanwhile.
+  bool reads_ahead(const Operand& shared, int64_t width) const;
+  void read_ahead(const Operand& shared, const Operand& across, const AxisUse& lane,
+                  const AxisUse& rows, int64_t width);
   // All vectors side by side, and as many rows as leave none of the last block empty, if they can.
   Tile widest_tile(int64_t rows) const;
-  // A register tile passes over `most` steps at a time, if they divide: what its rows read, and
+  // A register tile passes over `most` steps at a time: what its rows read, and
   // what its columns do, then is still in the inner caches for the next tile. Returns the number
-  // of blocks.
+  // of blocks; the last one may be shorter than the others.
   int64_t reduce_in_blocks(int64_t most);
+  // What comes last then: it ends where the operands do, and results are fetched before they are
+  // added to.
+  void end_blocks();
   // Where not all columns of a block of the reduction stay in the cache, but all rows do.
   void rows_inside(int64_t column_bytes, int64_t row_bytes, const AxisUse& lane,
                    const AxisUse& rows);
@@ -86,6 +97,10 @@ class CpuHeuristic {
   UOp loop_of(const AxisUse& a) const;
   Operand operand(const AxisUse& lane, const AxisUse& rows) const;
   bool packable(const Operand& o, const AxisUse& lane) const;
+  // A block of them fits if the reduction is in blocks.
+  bool deep_columns(const Operand& o) const;
+  // That make up for a copy of it.
+  int64_t least_rows(const Operand& o) const;
   // Where one vector holds the whole lane axis: the next axis along which the shared operand moves,
   // and how many of its steps lie side by side, without a rest. What the rows read is then read
   // that much less often.

@@ -36,17 +36,19 @@ Opts CpuHeuristic::run() {
     return schedule_.applied();
   }
   // Lanes along an output axis that is stored contiguously and not read with a stride; or is once
-  // what is read so has been packed, if no long reduction offers lanes.
+  // what is read so has been packed, if no long reduction offers lanes or enough rows read it.
   const AxisUse* lane = nullptr;
   for (const AxisUse& a : outputs_)
     if (a.unit_store && a.strided_loads == 0) lane = &a;
   const bool dot = std::ranges::any_of(
       reduces_, [&](const AxisUse& r) { return r.unit_loads > 0 && r.size >= lanes_; });
-  for (const AxisUse& a : outputs_)
-    if (!lane && !dot && a.unit_store && reused(&a) && packable(operand(a, *reused(&a)), a)) {
+  for (const AxisUse& a : outputs_) {
+    const AxisUse* rows = lane || !a.unit_store ? nullptr : reused(&a);
+    const Operand columns = rows ? operand(a, *rows) : Operand();
+    if (rows && (packable(columns, a) || (dot && deep_columns(columns))) &&
+        (!dot || rows->size >= least_rows(columns)))
       lane = &a;
-      break;
-    }
+  }
   if (lane && !by_lane_ && over_channels(*lane)) return schedule_.applied();
   if (lane)
     along_outputs(*lane);
@@ -266,6 +268,8 @@ std::vector<Opts> heuristic_variants(UOp ast, const Target& target) {
       [](HeuristicLimits& l) { l.transpose_cost = always, l.image_above = 0; },
       [](HeuristicLimits& l) { l.transpose_cost = always, l.image_above = INT64_MAX; },
       [](HeuristicLimits& l) { l.pack_bytes *= 2, l.side_bytes *= 4; },
+      [](HeuristicLimits& l) { l.ahead_bytes = 0; },
+      [](HeuristicLimits& l) { l.transpose_cost = never, l.ahead_bytes *= 8, l.ahead_above = 0; },
       [](HeuristicLimits& l) { l.few_rows = 0, l.long_way = INT64_MAX, l.streams = INT32_MAX; },
       [](HeuristicLimits& l) { l.streams = INT32_MAX; },
       [](HeuristicLimits& l) { l.narrow_rows = 24, l.streams = l.near_block; },

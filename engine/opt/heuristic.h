@@ -36,10 +36,17 @@ struct HeuristicLimits {
   int64_t side_bytes = int64_t{1} << 19;   // of packed blocks side by side
   int64_t image_above = int64_t{1} << 20;  // of one read for each of several blocks of channels
   int64_t near_bytes = int64_t{1} << 15;   // that all rows may read again: in a first-level cache
-  bool rows_inside = false;    // all rows pass over one block of columns that is not packed, too
-  int64_t pack_rows = 32;      // least rows that read a packed block
-  int64_t moved_rows = 8;      // and that make up for a sum of what they share
-  int64_t few_rows = 48;       // that read it often enough where the reduction is in blocks
+  int64_t ahead_bytes = int64_t{1}
+                        << 17;  // of columns that are read where they lie and fetched ahead
+  int64_t ahead_above = int64_t{1} << 18;  // of the operand that they are of
+  int64_t same_sets = 1024;  // bytes: steps of a multiple of it share few sets of the inner caches
+  int64_t ahead_steps = 8;   // most steps of an iteration that fetches ahead
+  double by_lines = 1.05;    // what reading lines of an image to their end is worth
+  bool rows_inside = false;  // all rows pass over one block of columns that is not packed, too
+  int64_t pack_rows = 32;    // least rows that read a packed block
+  int64_t copied_rows = 16;  // of a copy without which each product is summed up by itself
+  int64_t moved_rows = 8;    // and that make up for a sum of what they share
+  int64_t few_rows = 48;     // that read it often enough where the reduction is in blocks
   int64_t reduce_block = 448;  // most steps of a reduction between visits to the result
   int64_t near_block = 128;    // the same where the columns of the block lie close by
   int64_t streams = 32;        // and where each step is a stream of its own: those of a prefetcher
@@ -48,6 +55,7 @@ struct HeuristicLimits {
   double fma_ports = 2, load_ports = 2;
   double loop_cost = 1.5;     // cycles of an iteration besides its arithmetic
   double load_weight = 0.1;   // of loads that have a free port, as a share of a cycle
+  double copy_cost = 8;       // of a vector that is copied from where its elements lie apart
   double transpose_cost = 6;  // cycles of a vector that is transposed and stored
 };
 

@@ -9,11 +9,14 @@ namespace beamline {
 void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   if (streams_tile(lane, rows)) return;
   Operand shared = operand(lane, rows);
-  const bool packs = packable(shared, lane) && (shared.constant || rows.size >= limits_.pack_rows);
-  Tile tile = best_tile(lane.size, rows.size, lanes_, {.masked = !packs}, target_, limits_);
+  // So long a reduction that no block of columns fits into the cache is summed up in blocks, too.
+  const bool deep = !packable(shared, lane) && deep_columns(shared);
+  const bool packs = (packable(shared, lane) || deep) && rows.size >= least_rows(shared);
+  Tile tile = best_tile(lane.size, rows.size, lanes_, false, target_, limits_);
   // A large operand for few rows is read where it is, as far along as a tile goes.
-  const bool few = packs && !by_lane_ && !shared.constant && reduces_.size() == 1 &&
-                   rows.size < limits_.few_rows && lane.size >= lanes_ * limits_.tile_vectors &&
+  const bool few = packs && !by_lane_ && !shared.constant && !shared.awkward &&
+                   reduces_.size() == 1 && rows.size < limits_.few_rows &&
+                   lane.size >= lanes_ * limits_.tile_vectors &&
                    shared.column_bytes * lane.size > limits_.pack_above;
   if (few) tile = widest_tile(rows.size);
   // What the rows read may lie along the rows: a step of the reduction then goes to another page.
@@ -31,13 +34,18 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
       tile.rows = std::max<int64_t>(1, (target_.vector_registers - limits_.spare) / count);
     }
   apply(OptKind::UPCAST, rows.range, balanced(rows.size, tile.rows));
+  if (packs && !by_lane_ && reads_ahead(shared, tile.width))
+    return read_ahead(shared, across, lane, rows, tile.width);
   several_steps();
-  bool pays = packs && (by_lane_ || lane.size % tile.width != 0 || shared.awkward ||
+  bool pays = packs && (by_lane_ || (shared.awkward && !shared.every_other) ||
                         shared.column_bytes * lane.size > limits_.pack_above);
   int64_t parts = 1;
   if (wide && few)
     parts =
         reduce_in_blocks(shared.bytes > limits_.past_caches ? limits_.streams : limits_.near_block);
+  else if (packs && deep)
+    parts = reduce_in_blocks(limits_.pack_bytes /
+                             (shared.column_bytes / reduces_[0].size * tile.width));
   else if (wide && strides && reduces_[0].size > limits_.long_way)
     parts = reduce_in_blocks(limits_.reduce_block);
   if (parts > 1 && few) pays = false;
@@ -47,9 +55,33 @@ void CpuHeuristic::register_tile(const AxisUse& lane, const AxisUse& rows) {
   } else if (parts > 1) {
     rows_inside(shared.column_bytes / parts, across.column_bytes / parts, lane, rows);
   }
-  if (parts > 1) schedule_.apply({OptKind::PREFETCH, 0, {}});
   if (!pays && parts == 1) runs_inside(lane, rows);
   if (!pays && parts == 1 && limits_.rows_inside) move_inside(loop_of(rows), loop_of(lane));
+  if (across.constant) schedule_.apply({OptKind::LAYOUT, across.slot, {}});
+  if (parts > 1) end_blocks();
+}
+
+bool CpuHeuristic::reads_ahead(const Operand& shared, int64_t width) const {
+  const int64_t tile = shared.column_bytes * width;
+  return !shared.constant && !shared.awkward && !shared.window && width > lanes_ &&
+         shared.step % limits_.same_sets != 0 && shared.bytes > limits_.ahead_above &&
+         tile > limits_.near_bytes / 2 && tile <= limits_.ahead_bytes;
+}
+
+void CpuHeuristic::read_ahead(const Operand& shared, const Operand& across, const AxisUse& lane,
+                              const AxisUse& rows, int64_t width) {
+  // As many steps an iteration as give each tile of rows one line to fetch.
+  const UOp loop = loop_of(rows);
+  const int64_t tiles = loop ? KernelSchedule::size(loop) : 1;
+  const int64_t lines = blocks(width * shared.column_bytes / reduces_[0].size, line_bytes);
+  int64_t steps = 1;
+  while (2 * steps * lines <= tiles && steps < limits_.ahead_steps &&
+         reduces_[0].size % (2 * steps) == 0)
+    steps *= 2;
+  move_inside(loop, loop_of(lane));
+  apply(OptKind::UNROLL, reduces_[0].range, steps);
+  if (across.constant) schedule_.apply({OptKind::LAYOUT, across.slot, {}});
+  schedule_.apply({OptKind::PREFETCH, shared.slot, {}});
 }
 
 bool CpuHeuristic::streams_tile(const AxisUse& lane, const AxisUse& rows) {
@@ -77,7 +109,7 @@ bool CpuHeuristic::streams_tile(const AxisUse& lane, const AxisUse& rows) {
     return false;
   }
   if (!near) schedule_.apply({OptKind::PACK, shared.slot, {1}});
-  schedule_.apply({OptKind::PREFETCH, 0, {}});
+  end_blocks();
   return true;
 }
 
@@ -110,12 +142,20 @@ int64_t CpuHeuristic::reduce_in_blocks(int64_t most) {
   const auto loop = std::ranges::find(axes, AxisType::REDUCE, &UOp::axis_type);
   if (loop == axes.end()) return 1;
   const int64_t steps = KernelSchedule::size(*loop), least = blocks(reduces_[0].size, most);
-  for (int64_t parts = least; least > 1 && parts <= 2 * least; parts++)
-    if (steps % parts == 0 && apply(OptKind::TILE, *loop, steps / parts)) {
-      outer_loops_++;
-      return parts;
-    }
-  return 1;
+  if (least == 1) return 1;
+  int64_t parts = least;
+  while (parts <= 2 * least && steps % parts != 0) parts++;
+  if (steps % parts != 0) parts = least;
+  if (!apply(OptKind::TILE, *loop, blocks(steps, parts))) return 1;
+  outer_loops_++;
+  return blocks(steps, blocks(steps, parts));
+}
+
+void CpuHeuristic::end_blocks() {
+  const std::vector<UOp> axes = schedule_.axes();
+  const auto loop = std::ranges::find(axes, AxisType::REDUCE, &UOp::axis_type);
+  schedule_.apply({OptKind::SKIP, loop - axes.begin(), {}});
+  schedule_.apply({OptKind::PREFETCH, 0, {}});
 }
 
 void CpuHeuristic::rows_inside(int64_t column_bytes, int64_t row_bytes, const AxisUse& lane,
@@ -137,13 +177,20 @@ bool CpuHeuristic::over_channels(const AxisUse& pixels) {
   HeuristicLimits narrow = limits_;
   narrow.tile_vectors = static_cast<int>(std::clamp<int64_t>(
       limits_.pack_bytes / (weights.column_bytes * lanes_), 1, limits_.tile_vectors));
-  const Tile tile = best_tile(channels->size, pixels.size, lanes_, {.whole_rows = image.window},
-                              target_, narrow),
-             other =
-                 best_tile(pixels.size, channels->size, lanes_, {.masked = true}, target_, limits_);
+  const Tile tile = best_tile(channels->size, pixels.size, lanes_, image.window, target_, narrow),
+             other = best_tile(pixels.size, channels->size, lanes_, false, target_, limits_);
   const auto steps = static_cast<double>(weights.column_bytes / dtype_bytes(stored_));
   const auto vectors = static_cast<double>(blocks(channels->size, lanes_) * pixels.size);
-  if (tile.time + vectors * limits_.transpose_cost / steps >= other.time ||
+  // Lanes of pixels go through a large image by whole lines; but others than consecutive ones are
+  // copied first.
+  const Operand by_pixels = operand(pixels, *channels);
+  const bool large = image.bytes > limits_.image_above;
+  double worth = other.time;
+  if (by_pixels.awkward)
+    worth *= 1 + limits_.copy_cost / static_cast<double>(channels->size);
+  else if (large && reads_ahead(by_pixels, other.width))
+    worth /= limits_.by_lines;
+  if (tile.time + vectors * limits_.transpose_cost / steps >= worth ||
       !apply(OptKind::UPCAST, channels->range, tile.width))
     return false;
   apply(OptKind::UPCAST, pixels.range, balanced(pixels.size, tile.rows));
@@ -151,9 +198,13 @@ bool CpuHeuristic::over_channels(const AxisUse& pixels) {
     schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
     return true;
   }
-  const bool again = channels->size > tile.width, large = image.bytes > limits_.image_above;
-  if (image.window || (again && large)) pack_image(*channels, image.slot);
+  const bool again = large && channels->size > tile.width, ahead = again && !image.awkward;
+  if (ahead)
+    move_inside(loop_of(*channels), loop_of(pixels));
+  else if (image.window || again)
+    pack_image(*channels, image.slot);
   schedule_.apply({OptKind::LAYOUT, weights.slot, {}});
+  if (ahead) schedule_.apply({OptKind::PREFETCH, image.slot, {}});
   return true;
 }
 
@@ -192,7 +243,9 @@ void CpuHeuristic::several_steps() {
   int64_t held = 1;
   for (UOp r : schedule_.axes())
     if (r.axis_type() == AxisType::UPCAST) held *= KernelSchedule::size(r);
-  if (held >= lanes_ * target_.vector_registers / 2) return;
+  // Half of the registers, and of few ones less, are for what the steps read.
+  const int64_t most = lanes_ * target_.vector_registers / 2;
+  if (held > most || (held == most && target_.vector_registers < 32)) return;
   const AxisUse* steps = nullptr;
   for (const AxisUse& r : reduces_)
     if (r.size % limits_.unroll == 0 && (!steps || r.unit_loads > steps->unit_loads)) steps = &r;
@@ -201,8 +254,8 @@ void CpuHeuristic::several_steps() {
 
 bool CpuHeuristic::rows_as_lanes(const AxisUse& columns, const AxisUse& rows,
                                  const Operand& across) {
-  Tile tile =
-      best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, {}, target_, limits_);
+  Tile tile = best_tile(rows.size, std::min(columns.size, limits_.scattered), lanes_, false,
+                        target_, limits_);
   tile.width = std::min(tile.width, limits_.pack_bytes / across.column_bytes / lanes_ * lanes_);
   if (tile.width < lanes_ || rows.size <= tile.width ||
       !apply(OptKind::UPCAST, rows.range, tile.width))
@@ -221,26 +274,42 @@ CpuHeuristic::Operand CpuHeuristic::operand(const AxisUse& lane, const AxisUse& 
     if (!reads || !u.src(1).has_range(lane.range) || u.src(1).has_range(rows.range)) continue;
     UOp gate;
     const UOp flat = split_gate(u.src(1), gate);
-    const bool gated = static_cast<bool>(gate);
-    bool window = gated;
+    const auto moved = stride_along(flat, lane.range);
+    Operand o;
+    o.slot = u.src(0).param().slot;
+    o.constant = u.src(0).param().constant;
+    o.bytes = u.src(0).numel() * dtype_bytes(u.dtype());
+    o.window = static_cast<bool>(gate);
     int64_t depth = 1;
+    bool adjacent = false;
     for (const Node* n : u.src(1).ranges()) {
       const UOp r(n);
       if (r.axis_type() != AxisType::REDUCE && r.axis_type() != AxisType::UNROLL) continue;
       const int64_t steps = KernelSchedule::size(r);
       depth *= steps;
-      const auto step = stride_along(flat, r), moved = stride_along(flat, lane.range);
-      window |= step && moved && *step < *moved * lane.size && *moved < *step * steps;
+      const auto step = stride_along(flat, r);
+      o.window |= step && moved && *step < *moved * lane.size && *moved < *step * steps;
+      o.step = depth == steps && step ? *step * dtype_bytes(u.dtype()) : 0;
+      adjacent |= step == 1;
     }
-    if (depth > 1)
-      out = {u.src(0).param().slot,
-             depth * dtype_bytes(u.dtype()),
-             u.src(0).numel() * dtype_bytes(u.dtype()),
-             gated || !unit_stride(u.src(1), lane.range),
-             u.src(0).param().constant,
-             window};
+    if (depth == 1) continue;
+    o.column_bytes = depth * dtype_bytes(u.dtype());
+    o.awkward = gate || moved != 1;
+    o.apart = !o.window && moved != 1 && adjacent;
+    o.every_other = !gate && o.window && moved == 2;
+    out = o;
   }
   return out;
+}
+
+bool CpuHeuristic::deep_columns(const Operand& o) const {
+  return o.column_bytes > 0 && !o.window && !by_lane_ && reduces_.size() == 1 &&
+         limits_.pack_bytes > 0;
+}
+
+int64_t CpuHeuristic::least_rows(const Operand& o) const {
+  if (o.constant) return o.apart ? limits_.dot_rows + 1 : 1;
+  return o.apart ? limits_.copied_rows : limits_.pack_rows;
 }
 
 bool CpuHeuristic::packable(const Operand& o, const AxisUse& lane) const {

@@ -33,11 +33,17 @@ UOp weights(const Ints& shape, bool constant) {
   return param(a, DType::F32, shape);
 }
 
+// a times the transposed b.
+UOp dots(TensorOps& t, const Ints& a, const Ints& b, bool constant = false) {
+  return t.matmul(input(0, a), t.transpose(weights(b, constant), 0, 1));
+}
+
 UOp conv(TensorOps& t, int64_t in, int64_t out, int64_t size, int64_t filter, int64_t stride,
-         bool constant = false) {
+         bool constant = false, std::optional<int64_t> padding = {}) {
   TensorOps::Conv c;
   c.stride = {stride, stride};
-  c.padding = {filter / 2, filter / 2};
+  const int64_t around = padding.value_or(filter / 2);
+  c.padding = {around, around};
   return t.conv2d(input(0, {1, in, size, size}), weights({out, in, filter, filter}, constant),
                   std::nullopt, c);
 }
@@ -67,8 +73,8 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"one tile across",   [](TensorOps& t) { return product(t, {2560, 2560}, {2560, 64}); },         "UPCAST:1:64;UPCAST:0:6"},
       {"across, two tiles", [](TensorOps& t) { return product(t, {1760, 1760}, {1760, 128}, true); },  "UPCAST:1:32;UPCAST:0:8;TILE:4:32;PREFETCH"},
       {"packed blocks",     [](TensorOps& t) { return product(t, {1024, 1024}, {1024, 1024}); },       "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;PACK:2:1"},
-      {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
-      {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16"},
+      {"odd",               [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },           "UPCAST:1:48;UPCAST:0:8"},
+      {"sixteen columns",   [](TensorOps& t) { return product(t, {1024, 512}, {512, 16}); },           "UPCAST:1:16;UPCAST:0:16;UNROLL:0:4"},
       {"two columns",       [](TensorOps& t) { return product(t, {1024, 512}, {512, 2}); },            "UPCAST:1:2;UPCAST:0:14;UNROLL:0:4"},
       {"one column",        [](TensorOps& t) { return product(t, {4096, 4096}, {4096, 1}); },          "UNROLL:0:32;UPCAST:0:4"},
       {"across, narrow",    [](TensorOps& t) { return product(t, {2048, 2048}, {2048, 32}, true); },   "UPCAST:1:32;UPCAST:0:8;TILE:3:32;PREFETCH"},
@@ -79,13 +85,22 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"3x3, one vector",   [](TensorOps& t) { return conv(t, 256, 256, 14, 3, 1); },                  "UPCAST:2:16;UPCAST:1:7;UPCAST:0:4;SWAP:0:1;PACK:2:1"},
       {"3x3, half of one",  [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1); },                   "UPCAST:2:8;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;PACK:2:0"},
       {"3x3, every other",  [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2); },                  "UPCAST:2:32;UPCAST:0:13;SWAP:0:1;PACK:2:1"},
-      {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;UNROLL:0:2;PREFETCH:2"},
+      {"1x1, near",         [](TensorOps& t) { return conv(t, 64, 256, 56, 1, 1, true); },             "UPCAST:1:64;UPCAST:0:6;LAYOUT:1"},
       {"3x3 of weights",    [](TensorOps& t) { return conv(t, 64, 64, 56, 3, 1, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
       {"no room for it",    [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2, true); },            "UPCAST:0:32;UPCAST:2:14;SWAP:0:1;PACK:2:1;LAYOUT:1"},
       {"few channels",      [](TensorOps& t) { return conv(t, 3, 64, 224, 7, 2, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
       {"seven pixels",      [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1, true); },             "UPCAST:0:48;UPCAST:2:7;UNROLL:2:3;SKIP:5;SKIP:6;LAYOUT:1"},
       {"1x1 of weights",    [](TensorOps& t) { return conv(t, 1024, 256, 14, 1, 1, true); },           "UPCAST:0:64;UPCAST:1:6;LAYOUT:1"},
-      {"flat all the same", [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1, true); },             "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"flat all the same", [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1, true); },             "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;UNROLL:0:2;LAYOUT:1;PREFETCH:2"},
+      {"few steps of pairs", [](TensorOps& t) { return conv(t, 1, 64, 161, 5, 2, true, 0); },          "UPCAST:2:48;UPCAST:0:8;LAYOUT:1"},
+      {"dots",              [](TensorOps& t) { return dots(t, {4, 1024}, {1024, 1024}); },             "UNROLL:0:16;UPCAST:1:4;UPCAST:0:4"},
+      {"of many rows",      [](TensorOps& t) { return dots(t, {16, 1024}, {1024, 1024}); },            "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;PACK:2:1"},
+      {"of few columns",    [](TensorOps& t) { return dots(t, {512, 512}, {16, 512}); },               "UPCAST:1:16;UPCAST:0:16;UNROLL:0:4;PACK:2:0"},
+      {"of weights",        [](TensorOps& t) { return dots(t, {8, 1024}, {1024, 1024}, true); },       "UPCAST:1:48;UPCAST:0:8;LAYOUT:2"},
+      {"deep",              [](TensorOps& t) { return product(t, {256, 11008}, {11008, 1024}); },      "UPCAST:1:64;UPCAST:0:6;TILE:4:2752;SWAP:1:2;PACK:2:2;PREFETCH"},
+      {"deep dots",         [](TensorOps& t) { return dots(t, {256, 11008}, {1024, 11008}); },         "UPCAST:1:64;UPCAST:0:6;TILE:4:2752;SWAP:1:2;PACK:2:2;PREFETCH"},
+      {"prime depth",       [](TensorOps& t) { return product(t, {128, 11003}, {11003, 512}); },       "UPCAST:1:64;UPCAST:0:6;TILE:4:3668;SWAP:1:2;PACK:2:2;SKIP:5;PREFETCH"},
       {"weights, product",  [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), weights({1024, 1024}, true)); }, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;LAYOUT:2"},
       {"every other pixel", [](TensorOps& t) { return conv(t, 256, 512, 56, 1, 2, true); },            "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
       {"depthwise",         [](TensorOps& t) { return depthwise(t, 144, 56, 3, 1); },                  "UPCAST:2:32;UPCAST:1:7;UNROLL:0:3;UNROLL:0:3"},
@@ -139,8 +154,9 @@ TEST(Heuristic, HasOtherAnswersForOtherProcessors) {
     return out;
   };
   const auto image = variants([](TensorOps& t) { return conv(t, 128, 512, 28, 1, 1, true); });
-  for (const char* opts : {"UPCAST:1:48;UPCAST:0:9;SWAP:0:1;PACK:2:1",
-                           "UPCAST:0:32;UPCAST:1:14;PACK:2:0;LAYOUT:1", "UPCAST:1:32;UPCAST:0:14"})
+  for (const char* opts :
+       {"UPCAST:1:48;UPCAST:0:9;SWAP:0:1;LAYOUT:1",
+        "UPCAST:0:64;UPCAST:1:6;SWAP:0:1;LAYOUT:1;PREFETCH:2", "UPCAST:1:32;UPCAST:0:14;LAYOUT:1"})
     EXPECT_TRUE(image.contains(opts)) << opts;
   const auto square = variants([](TensorOps& t) { return product(t, {512, 512}, {512, 512}); });
   for (const char* opts : {"UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:32;UPCAST:0:14",
@@ -166,7 +182,7 @@ TEST(Heuristic, UsesTheProductsByLaneOfAProcessor) {
   const Small lines[] = {
       {"bf16",           DType::BF16, {512, 512}, {512, 512}, "TC:0:(0,1,1);UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6"},
       {"bytes",          DType::I8,   {512, 512}, {512, 512}, "TC:0:(1,1,1);UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6"},
-      {"few rows",       DType::I8,   {4, 512},   {512, 512}, "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:4", "UPCAST:1:64;UPCAST:0:4"},
+      {"few rows",       DType::I8,   {4, 512},   {512, 512}, "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:4;UNROLL:0:4", "UPCAST:1:64;UPCAST:0:4;UNROLL:0:4"},
       {"i16",            DType::I16,  {64, 64},   {64, 64},   "TC:0:(2,1,1);UPCAST:1:64;UPCAST:0:6;PACK:2:0",          "UPCAST:1:64;UPCAST:0:6"},
       {"does not divide", DType::BF16, {64, 63},  {63, 64},   "UPCAST:1:64;UPCAST:0:6",                                           "UPCAST:1:64;UPCAST:0:6"},
       {"f16",            DType::F16,  {64, 64},   {64, 64},   "UPCAST:1:64;UPCAST:0:6",                                "UPCAST:1:64;UPCAST:0:6"},
@@ -211,8 +227,8 @@ TEST(Heuristic, SuitsSmallerMachines) {
   // clang-format off
   const Machine lines[] = {
       {"square",   [](TensorOps& t) { return product(t, {512, 512}, {512, 512}); },  "UPCAST:1:16;UPCAST:0:6", "UPCAST:1:8;UPCAST:0:4"},
-      {"odd",      [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },  "UPCAST:1:24;UPCAST:0:4;SWAP:0:1;PACK:2:1", "UPCAST:1:3"},
-      {"dot",      [](TensorOps& t) { return t.matmul(input(0, {512, 512}), t.transpose(input(1, {512, 512}), 0, 1)); }, "UNROLL:0:8;UPCAST:1:3;UPCAST:0:4", "UNROLL:0:4;UPCAST:1:2;UPCAST:0:4"},
+      {"odd",      [](TensorOps& t) { return product(t, {127, 131}, {131, 129}); },  "UPCAST:1:24;UPCAST:0:4", "UPCAST:1:3"},
+      {"dot",      [](TensorOps& t) { return t.matmul(input(0, {512, 512}), t.transpose(input(1, {512, 512}), 0, 1)); }, "UPCAST:1:16;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:8;UPCAST:0:4;SWAP:0:1;PACK:2:1"},
   };
   // clang-format on
   Target avx2, sse;
