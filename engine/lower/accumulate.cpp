@@ -10,10 +10,6 @@
 namespace beamline {
 namespace {
 
-bool expanded(UOp r) {
-  return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
-}
-
 // What a matrix product of nothing else is added to, its unit adds; steps that are written out it
 // takes one after another.
 UOp added_to_product(UOp product, UOp sum, const std::vector<UOp>& unrolled) {
@@ -86,10 +82,10 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch,
     }
     const Op op = u.reduce_op();
     // Sums over the same steps are loops of their own, each where it is needed.
-    if (!std::ranges::all_of(std::span(src).subspan(1), [&](UOp r) { return expanded(r); })) {
+    if (!std::ranges::all_of(std::span(src).subspan(1), [&](UOp r) { return is_written_out(r); })) {
       Substitution renamed;
       for (size_t i = 1; i < src.size(); i++)
-        if (!expanded(src[i]) && !ended.insert(src[i]).second)
+        if (!is_written_out(src[i]) && !ended.insert(src[i]).second)
           renamed.emplace(src[i], range(src[i].src(0), next_range++, src[i].axis_type()));
       if (!renamed.empty())
         for (UOp& s : src) s = substitute(s, renamed);
@@ -100,7 +96,7 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch,
       if (is_lane(src[i]))
         reduced_lanes = src[i];
       else
-        (expanded(src[i]) ? unrolled : loops).push_back(src[i]);
+        (is_written_out(src[i]) ? unrolled : loops).push_back(src[i]);
     }
     const bool product = op == Op::ADD && src[0].op() == Op::WMMA && src[0].src(2).is_const(0);
     if (loops.empty()) {
@@ -112,7 +108,7 @@ UOp reduce_to_accumulator(UOp ast, const std::vector<UOp>& lanes, bool prefetch,
     }
     // One register for each value of the open expanded axes; the lane axis is innermost.
     std::vector<UOp> open, outer;
-    for (const Node* n : u.ranges()) (expanded(UOp(n)) ? open : outer).push_back(UOp(n));
+    for (const Node* n : u.ranges()) (is_written_out(UOp(n)) ? open : outer).push_back(UOp(n));
     if (reduced_lanes) open.push_back(reduced_lanes);
     std::ranges::sort(open, {}, [&](UOp r) { return std::pair(is_lane(r), r.range_id()); });
     std::vector<UOp> before = outer;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/ir/node_map.h"
@@ -11,9 +12,70 @@
 namespace beamline {
 namespace {
 
-bool written_out(UOp r) {
-  return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
-}
+// The loops of a copy. What is written out anyway it shares with the reader; but lanes that lie
+// apart in the operand are read in blocks that are transposed in registers, along another axis
+// whose elements do not, or along two of which one goes on where the other ends.
+class CopyLoops {
+ public:
+  CopyLoops(const Packing& p, UOp load, int64_t id, int64_t vector_lanes)
+      : dims_(p.dims), index_(load.src(0).src(1)), id_(id), vector_(vector_lanes) {
+    const Packing::Dim& lanes = dims_.back();
+    across_ = load.nsrc() == 1 && plain(lanes) && is_written_out(lanes.ranges[0]) && vector_ > 1 &&
+              lanes.size % vector_ == 0 && std::abs(step(lanes.ranges[0])) > 1;
+  }
+
+  UOp loop(int64_t n, AxisType type) {
+    ended.push_back(range(n, id_++, type));
+    return ended.back();
+  }
+
+  // The place along dimension i; in order.
+  UOp along(size_t i) {
+    const Packing::Dim& d = dims_[i];
+    const UOp r = d.ranges[0];
+    const int64_t length = d.size / d.phases;
+    const bool last = i + 1 == dims_.size();
+    if (rest_) return std::exchange(rest_, {});
+    if (across_ && plain(d) && !is_written_out(r)) {
+      if (!last && continues(r, dims_[i + 1]) && d.size * dims_[i + 1].size >= vector_) {
+        const UOp n = iconst(dims_[i + 1].size), element = in_blocks(d.size * dims_[i + 1].size);
+        rest_ = element % n;
+        return element / n;
+      }
+      if (step(r) == 1 && length >= vector_) return in_blocks(length);
+    }
+    if ((!plain(d) || across_) && last && length % vector_ == 0) {
+      const UOp lanes = loop(vector_, AxisType::UPCAST);
+      return length == vector_ ? lanes
+                               : loop(length / vector_, AxisType::LOOP) * iconst(vector_) + lanes;
+    }
+    if (!plain(d) || !is_written_out(r)) return loop(length, AxisType::LOOP);
+    ended.push_back(r);
+    return r;
+  }
+
+  std::vector<UOp> ended;
+
+ private:
+  static bool plain(const Packing::Dim& d) { return d.ranges.size() == 1; }
+  int64_t step(UOp r) const { return linear_stride(index_, r).value_or(0); }
+  bool continues(UOp r, const Packing::Dim& next) const {
+    return plain(next) && is_written_out(next.ranges[0]) && step(next.ranges[0]) == 1 &&
+           step(r) == next.size;
+  }
+  // The last block begins sooner where they do not divide.
+  UOp in_blocks(int64_t length) {
+    const UOp block = loop((length + vector_ - 1) / vector_, AxisType::LOOP);
+    const UOp begin = block * iconst(vector_), last = iconst(length - vector_);
+    return (length % vector_ == 0 ? begin : where(begin < last, begin, last)) +
+           loop(vector_, AxisType::UPCAST);
+  }
+
+  const std::vector<Packing::Dim>& dims_;
+  UOp index_, rest_;  // of two axes, the place along the second
+  int64_t id_, vector_;
+  bool across_ = false;
+};
 
 UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) {
   UOp load;
@@ -25,57 +87,15 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
       load = u;
   }
   if (!load) return ast;  // simplified away
-  // The copy has loops of its own; what is written out anyway it shares with the reader.
+  CopyLoops loops(p, load, id, vector_lanes);
   Substitution renamed;
-  std::vector<UOp> ended;
   UOp to = iconst(0), from = iconst(0), inside;
-  const auto loop = [&](int64_t n, AxisType type) {
-    ended.push_back(range(n, id++, type));
-    return ended.back();
-  };
-  // Lanes that lie apart in the operand: blocks of it are transposed in registers, along another
-  // axis whose elements do not, or along two that go on where each other end.
-  const auto step = [&](UOp r) { return linear_stride(load.src(0).src(1), r).value_or(0); };
-  const auto plain = [](const Packing::Dim& d) { return d.ranges.size() == 1; };
-  const Packing::Dim& lanes = p.dims.back();
-  const bool across = plain(lanes) && written_out(lanes.ranges[0]) && vector_lanes > 1 &&
-                      lanes.size % vector_lanes == 0 && std::abs(step(lanes.ranges[0])) > 1;
-  // The last block begins sooner where they do not divide.
-  const auto in_blocks = [&](int64_t length) {
-    const UOp block = loop((length + vector_lanes - 1) / vector_lanes, AxisType::LOOP);
-    const UOp begin = block * iconst(vector_lanes), last = iconst(length - vector_lanes);
-    return (length % vector_lanes == 0 ? begin : where(begin < last, begin, last)) +
-           loop(vector_lanes, AxisType::UPCAST);
-  };
-  UOp rest;  // of two axes: the place along the second
-  for (const Packing::Dim& d : p.dims) {
-    const Packing::Dim* after = &d == &lanes ? nullptr : &d + 1;
-    UOp own = d.ranges[0];
-    const bool window = !plain(d);
-    const int64_t length = d.size / d.phases;
-    const bool goes_on = after && plain(*after) && step(after->ranges[0]) == 1 &&
-                         step(own) == after->size && !written_out(own) &&
-                         written_out(after->ranges[0]);
-    if (rest) {
-      own = rest, rest = {};
-    } else if (across && !window && goes_on && d.size * after->size >= vector_lanes) {
-      const UOp element = in_blocks(d.size * after->size);
-      own = element / iconst(after->size), rest = element % iconst(after->size);
-    } else if (across && !window && !written_out(own) && step(own) == 1 && length >= vector_lanes) {
-      own = in_blocks(length);
-    } else if ((window || across) && &d == &lanes && length % vector_lanes == 0) {
-      own = loop(vector_lanes, AxisType::UPCAST);
-      if (length > vector_lanes)
-        own = loop(length / vector_lanes, AxisType::LOOP) * iconst(vector_lanes) + own;
-    } else if (window || !written_out(own)) {
-      own = loop(length, AxisType::LOOP);
-    } else {
-      ended.push_back(own);
-    }
-    UOp element = own;
+  for (size_t i = 0; i < p.dims.size(); i++) {
+    const Packing::Dim& d = p.dims[i];
+    UOp own = loops.along(i), element = own;
     if (d.phases > 1) {
-      const UOp phase = loop(d.phases, AxisType::LOOP);
-      element = own * iconst(d.phases) + phase, own = phase * iconst(length) + own;
+      const UOp phase = loops.loop(d.phases, AxisType::LOOP);
+      element = own * iconst(d.phases) + phase, own = phase * iconst(d.size / d.phases) + own;
     }
     for (UOp r : d.ranges) renamed.emplace(r, iconst(0));
     renamed[d.ranges[0]] = element;
@@ -92,8 +112,8 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
   }
   // The operand is read in the order in which it lies there: it is in fewer caches than the copy.
   const UOp place = copied_value.src(0).src(1);
-  std::ranges::stable_sort(ended, std::greater<>(), [&](UOp r) {
-    return written_out(r) ? -1 : std::abs(linear_stride(place, r).value_or(0));
+  std::ranges::stable_sort(loops.ended, std::greater<>(), [&](UOp r) {
+    return is_written_out(r) ? -1 : std::abs(linear_stride(place, r).value_or(0));
   });
   ParamArg arg;
   arg.slot = buffer_slot;
@@ -106,7 +126,7 @@ UOp stage(UOp ast, const Packing& p, int64_t buffer_slot, int64_t vector_lanes) 
                 {deps.size() == 1 ? memory : make(Op::AFTER, memory.dtype(), deps), at});
   };
   std::vector<UOp> end{make(Op::STORE, DType::Void, {element(p.outer, to), copied_value})};
-  end.insert(end.end(), ended.begin(), ended.end());
+  end.insert(end.end(), loops.ended.begin(), loops.ended.end());
   const UOp copied = make(Op::END, DType::Void, end);
   const UOp read = make(Op::LOAD, load.dtype(), {element({copied}, from)});
   return substitute(ast, {{load, read}});
@@ -140,7 +160,8 @@ UOp keep_rows(UOp ast, int64_t buffer_slot) {
     Row row;
     std::vector<UOp> fill{UOp{}}, address{UOp{}};
     std::vector<UOp> expanded;
-    for (const Node* n : u.ranges()) (written_out(UOp(n)) ? expanded : address).push_back(UOp(n));
+    for (const Node* n : u.ranges())
+      (is_written_out(UOp(n)) ? expanded : address).push_back(UOp(n));
     for (UOp r : expanded) row.rows *= KernelSchedule::size(r);
     row.which = place_among(expanded);
     const std::vector<UOp> own = ranges_of(u);

@@ -73,7 +73,7 @@ std::optional<std::string> KernelSchedule::prefetch_operand(const Opt& opt) {
       next = r, again.clear();
     else if (loop && !moves)
       again.push_back(r);
-    else if (moves && (r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL))
+    else if (moves && is_written_out(r))
       written_out.push_back(r);
   }
   if (!reduces) return fmt::format("no loop of a reduction moves operand {}", slot);

@@ -316,6 +316,10 @@ std::string describe_axes(const KernelSchedule& s, bool color) {
   return out;
 }
 
+bool is_written_out(UOp range) {
+  return range.axis_type() == AxisType::UPCAST || range.axis_type() == AxisType::UNROLL;
+}
+
 UOp split_gate(UOp index, UOp& valid) {
   valid = UOp{};
   for (; index.op() == Op::WHERE && index.src(2).is_invalid(); index = index.src(1))

@@ -166,6 +166,9 @@ class KernelSchedule {
   std::pair<int64_t, int64_t> matrix_axes_{-1, -1};
 };
 
+/// Its steps are written out: UPCAST and UNROLL.
+bool is_written_out(UOp range);
+
 /// Opts that split work among the threads of a group: LOCAL, GROUP, GROUPTOP, and NOLOCALS.
 bool needs_local(OptKind kind);
 

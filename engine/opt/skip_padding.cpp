@@ -45,10 +45,6 @@ std::vector<UOp> needed(UOp value, Op op) {
   return out;
 }
 
-bool written_out(UOp r) {
-  return r.axis_type() == AxisType::UPCAST || r.axis_type() == AxisType::UNROLL;
-}
-
 // gate == (0 <= offset + step * r).
 struct Bound {
   UOp offset;
@@ -105,15 +101,15 @@ std::optional<std::string> KernelSchedule::skip(const Opt& opt) {
   if (!sum) return fmt::format("axis {} is of a matrix product", opt.axis);
   std::vector<UOp> inside;
   for (UOp a : list)
-    if (a != r && (written_out(a) || sums_over(sum, a))) inside.push_back(a);
+    if (a != r && (is_written_out(a) || sums_over(sum, a))) inside.push_back(a);
 
   Skipping out{r, {}, {}, {}};
   UOp begin = iconst(0), end = iconst(size(r));
   for (UOp gate : needed(sum.src(0), sum.reduce_op())) {
     if (!gate.has_range(r) || reads_memory(gate)) continue;
-    if (written_out(r)) {
+    if (is_written_out(r)) {
       const bool known =
-          std::ranges::all_of(gate.ranges(), [](const Node* n) { return written_out(UOp(n)); });
+          std::ranges::all_of(gate.ranges(), [](const Node* n) { return is_written_out(UOp(n)); });
       if (known) out.gates.push_back(gate);
       continue;
     }
@@ -127,7 +123,7 @@ std::optional<std::string> KernelSchedule::skip(const Opt& opt) {
       end = minimum(end, offset / by + iconst(1));
     if (offset == bound->offset) out.gates.push_back(gate);
   }
-  if (!written_out(r)) {
+  if (!is_written_out(r)) {
     // One step at least, which the gates then close.
     begin = simplify(minimum(begin, iconst(size(r) - 1)));
     const UOp count = simplify(end - begin);
@@ -136,7 +132,7 @@ std::optional<std::string> KernelSchedule::skip(const Opt& opt) {
     if (count.vmin() < 1) out.gates.clear();
     if (out.count.is_const(size(r))) out.begin = {};
   }
-  if (written_out(r) ? out.gates.empty() : !out.begin)
+  if (is_written_out(r) ? out.gates.empty() : !out.begin)
     return fmt::format("nothing that axis {} reads is padded along it where it is known", opt.axis);
   skippings_.push_back(std::move(out));
   applied_.push_back(opt);
