@@ -18,19 +18,35 @@ struct Tail {
 
 bool is_gate(UOp u) { return u.op() == Op::CMPLT && u.src(0).dtype() == DType::WeakInt; }
 
+// Only one tile is cut, and the one before it is of the same thread: their elements are written by
+// no other.
+bool within_a_thread(const Tail& t) {
+  const int64_t width = t.lane.vmax() + 1;
+  return t.place.vmax() + 1 - t.n < width &&
+         std::ranges::any_of(t.place.ranges(), [&](const Node* node) {
+           const UOp r(node);
+           return linear_stride(t.place, r) == width && r.axis_type() != AxisType::THREAD &&
+                  r.vmax() > 0;
+         });
+}
+
 std::optional<Tail> tail_of(UOp gate) {
   if (!is_gate(gate) || !gate.src(1).is_const()) return std::nullopt;
   Tail t{gate, gate.src(0), {}, gate.src(1).ival()};
+  bool threads = false;
   for (const Node* node : t.place.ranges()) {
     const UOp r(node);
     const auto step = linear_stride(t.place, r);
     if (!step || *step < 1) return std::nullopt;
+    threads |= r.axis_type() == AxisType::THREAD;
     if (r.axis_type() == AxisType::UPCAST && *step == 1 && !t.lane)
       t.lane = r;
-    else if (r.axis_type() != AxisType::WEAK && r.axis_type() != AxisType::LOOP)
-      return std::nullopt;  // other threads' elements are theirs
+    else if (r.axis_type() != AxisType::WEAK && r.axis_type() != AxisType::LOOP &&
+             r.axis_type() != AxisType::THREAD)
+      return std::nullopt;
   }
   if (!t.lane || t.lane.vmax() >= t.n || t.place.vmin() != 0) return std::nullopt;
+  if (threads && !within_a_thread(t)) return std::nullopt;
   return t;
 }
 

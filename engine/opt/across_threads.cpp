@@ -30,6 +30,17 @@ std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads,
   return out;
 }
 
+// The axes that SKIP names have other numbers in `split`.
+Opts renumbered(Opts opts, const KernelSchedule& whole, const KernelSchedule& split) {
+  const std::vector<UOp> from = whole.axes(), to = split.axes();
+  for (Opt& o : opts) {
+    if (o.kind != OptKind::SKIP) continue;
+    const auto at = std::ranges::find(to, from.at(static_cast<size_t>(o.axis)));
+    if (at != to.end()) o.axis = at - to.begin();
+  }
+  return opts;
+}
+
 }  // namespace
 
 Opts across_threads(UOp ast, const Opts& opts, const Target& target, double flops, double bytes,
@@ -37,15 +48,22 @@ Opts across_threads(UOp ast, const Opts& opts, const Target& target, double flop
   const double ns = std::max(flops / limits.flops_per_ns, bytes / limits.bytes_per_ns);
   const auto threads = static_cast<int64_t>(std::min<double>(target.threads, ns / limits.least_ns));
   if (threads < 2 || target.has_local) return opts;
-  // What moves loops comes before PACK.
-  const auto pack = std::ranges::find(opts, OptKind::PACK, &Opt::kind);
-  const Opts before(opts.begin(), pack);
+  // What splits loops comes before what moves data.
+  const auto moves = std::ranges::find_if(opts, [](const Opt& o) {
+    return o.kind == OptKind::PACK || o.kind == OptKind::LAYOUT || o.kind == OptKind::SKIP ||
+           (o.kind == OptKind::PREFETCH && o.axis > 0);
+  });
+  const Opts before(opts.begin(), moves);
   const auto schedule = apply_opts(ast, before, target);
   if (!std::holds_alternative<KernelSchedule>(schedule)) return opts;
   for (int64_t axis : loops_to_split(std::get<KernelSchedule>(schedule), threads, limits)) {
     Opts out = before;
     out.push_back({OptKind::THREAD, axis, {threads}});
-    out.insert(out.end(), pack, opts.end());
+    const auto split = apply_opts(ast, out, target);
+    if (!std::holds_alternative<KernelSchedule>(split)) continue;
+    const Opts rest = renumbered({moves, opts.end()}, std::get<KernelSchedule>(schedule),
+                                 std::get<KernelSchedule>(split));
+    out.insert(out.end(), rest.begin(), rest.end());
     if (std::holds_alternative<KernelSchedule>(apply_opts(ast, out, target))) return out;
   }
   return opts;

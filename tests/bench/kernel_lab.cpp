@@ -95,7 +95,9 @@ std::string matmul_toml(int64_t m, int64_t n, int64_t k) {
 std::string heuristic_opts(const Kernel& kernel, const Target& target) {
   Arena arena;
   const Arena::Scope scope(arena);
-  return opts_text(cpu_heuristic(std::get<UOp>(parse_uops(kernel.ast)), target));
+  const UOp ast = std::get<UOp>(parse_uops(kernel.ast));
+  const Estimates work = estimate(ast);
+  return opts_text(across_threads(ast, cpu_heuristic(ast, target), target, work.flops, work.bytes));
 }
 
 Program compile(const Kernel& kernel, const std::string& opts, const Target& target) {

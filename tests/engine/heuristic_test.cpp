@@ -262,6 +262,8 @@ TEST(CpuHeuristic, WorkIsSplitOverThreads) {
       {"flat",          [](TensorOps& t) { return t.relu(input(0, {4096, 1024})); }, 4, "UPCAST:0:32;STREAM;THREAD:0:4"},
       {"rows",          [](TensorOps& t) { return t.softmax(input(0, {64, 16384}), {{-1}, false}); }, 2, "UPCAST:1:32;UPCAST:2:32;UNROLL:0:64;UNROLL:1:64;THREAD:0:2"},
       {"one row",       [](TensorOps& t) { return t.softmax(input(0, {4096}), {{-1}, false}); }, 2, "UPCAST:0:32;UPCAST:1:32;UNROLL:0:64;UNROLL:1:64"},
+      {"laid out",      [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1, true); }, 2, "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;UNROLL:0:2;THREAD:0:2;LAYOUT:1;PREFETCH:2"},
+      {"skipped",       [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1, true); }, 2, "UPCAST:0:48;UPCAST:2:7;UNROLL:2:3;THREAD:0:2;SKIP:6;SKIP:7;LAYOUT:1"},
       {"packed",        [](TensorOps& t) { return t.matmul(input(0, {1024, 1024}), input(1, {1024, 1024})); }, 4, "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;THREAD:0:4;PACK:2:1"},
   };
   // clang-format on

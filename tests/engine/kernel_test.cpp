@@ -866,6 +866,9 @@ TEST(Opts, LastTilesOverlapTheOnesBefore) {
       {product, "UPCAST:1:16;PREFETCH:2", false},
       {product, "UPCAST:1:16;STREAM", true},      // its vectors begin where lines do
       {product, "UPCAST:1:16;TILE:3:7", true},    // what is stored twice would be added twice
+      {product, "UPCAST:1:16;THREAD:1:2", true},  // the last tile is the other thread's first
+      {product, "UPCAST:1:12;THREAD:1:2", false},
+      {product, "UPCAST:1:8;THREAD:1:2;PACK:2:1", false},
       {product, "THREAD:1:2;UPCAST:1:16", true},  // the elements of another thread
       {product, "UPCAST:1:48", true},             // there is no tile before
       {dots, "UPCAST:1:16;UPCAST:0:4;SWAP:0:1;PACK:2:1", false},
