@@ -8,8 +8,9 @@ namespace {
 
 // Loops that may be split: of the output, and none inside of which something is computed that does
 // not depend on them. Those of which every thread gets as much come first, then long ones, then
-// outer ones.
-std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads,
+// outer ones; but of a product that copies and fetches nothing the inner one, which reads one
+// factor again and again: it is less for each thread then.
+std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads, bool copies,
                                     const ThreadLimits& limits) {
   const std::vector<UOp> axes = s.axes();
   std::vector<UOp> order = toposort(s.ast());
@@ -22,6 +23,9 @@ std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads,
         !would_repeat_reduction(order, r))
       out.push_back(static_cast<int64_t>(i));
   }
+  const auto loops = std::ranges::count(axes, AxisType::WEAK, &UOp::axis_type);
+  if (!copies && loops == 2 && std::ranges::find(order, Op::REDUCE, &UOp::op) != order.end())
+    std::ranges::reverse(out);
   std::ranges::stable_sort(out, {}, [&](int64_t i) {
     const int64_t n = KernelSchedule::size(axes[static_cast<size_t>(i)]);
     const bool even = n % threads == 0 || n >= threads * limits.uneven_steps;
@@ -56,7 +60,10 @@ Opts across_threads(UOp ast, const Opts& opts, const Target& target, double flop
   const Opts before(opts.begin(), moves);
   const auto schedule = apply_opts(ast, before, target);
   if (!std::holds_alternative<KernelSchedule>(schedule)) return opts;
-  for (int64_t axis : loops_to_split(std::get<KernelSchedule>(schedule), threads, limits)) {
+  const bool copies = std::ranges::any_of(moves, opts.end(), [](const Opt& o) {
+    return o.kind == OptKind::PACK || o.kind == OptKind::PREFETCH;
+  });
+  for (int64_t axis : loops_to_split(std::get<KernelSchedule>(schedule), threads, copies, limits)) {
     Opts out = before;
     out.push_back({OptKind::THREAD, axis, {threads}});
     const auto split = apply_opts(ast, out, target);

@@ -256,7 +256,7 @@ TEST(CpuHeuristic, WorkIsSplitOverThreads) {
   };
   // clang-format off
   const Split lines[] = {
-      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;THREAD:0:2"},
+      {"matmul",        [](TensorOps& t) { return t.matmul(input(0, {512, 512}), input(1, {512, 512})); }, 2, "UPCAST:1:64;UPCAST:0:6;THREAD:1:2"},
       {"small matmul",  [](TensorOps& t) { return t.matmul(input(0, {64, 64}), input(1, {64, 64})); }, 2, "UPCAST:1:64;UPCAST:0:6"},
       {"eight of 64",    [](TensorOps& t) { return t.matmul(input(0, {128, 512}), input(1, {512, 128})); }, 64, "UPCAST:1:64;UPCAST:0:6;THREAD:0:8"},
       {"flat",          [](TensorOps& t) { return t.relu(input(0, {4096, 1024})); }, 4, "UPCAST:0:32;STREAM;THREAD:0:4"},
