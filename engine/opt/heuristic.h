@@ -40,7 +40,7 @@ struct HeuristicLimits {
                         << 17;  // of columns that are read where they lie and fetched ahead
   int64_t ahead_above = int64_t{1} << 18;  // of the operand that they are of
   int64_t same_sets = 1024;  // bytes: steps of a multiple of it share few sets of the inner caches
-  int64_t ahead_steps = 8;   // most steps of an iteration that fetches ahead
+  int64_t ahead_steps = 4;   // most steps of an iteration that fetches ahead
   double by_lines = 1.05;    // what reading lines of an image to their end is worth
   bool rows_inside = false;  // all rows pass over one block of columns that is not packed, too
   int64_t pack_rows = 32;    // least rows that read a packed block

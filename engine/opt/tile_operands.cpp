@@ -98,10 +98,9 @@ void CpuHeuristic::pack(const Operand& shared, const AxisUse& lane, const AxisUs
 }
 
 bool CpuHeuristic::reads_ahead(const Operand& shared, int64_t width) const {
-  const int64_t tile = shared.column_bytes * width;
   return !shared.constant && !shared.awkward && !shared.window && width > lanes_ &&
          shared.step % limits_.same_sets != 0 && shared.bytes > limits_.ahead_above &&
-         tile > limits_.near_bytes / 2 && tile <= limits_.ahead_bytes;
+         shared.column_bytes * width <= limits_.ahead_bytes;
 }
 
 void CpuHeuristic::read_ahead(const Operand& shared, const Operand& across, const AxisUse& lane,

@@ -86,7 +86,7 @@ TEST(Heuristic, GivesEachShapeItsSchedule) {
       {"3x3, half of one",  [](TensorOps& t) { return conv(t, 512, 512, 7, 3, 1); },                   "UPCAST:2:8;UPCAST:1:7;UPCAST:0:4;UNROLL:0:4;PACK:2:0"},
       {"3x3, every other",  [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2); },                  "UPCAST:2:32;UPCAST:0:13;SWAP:0:1;PACK:2:1"},
       {"1x1, flat",         [](TensorOps& t) { return conv(t, 256, 64, 56, 1, 1); },                   "UPCAST:1:48;UPCAST:0:8;SWAP:0:1;UNROLL:0:2;PREFETCH:2"},
-      {"1x1, near",         [](TensorOps& t) { return conv(t, 64, 256, 56, 1, 1, true); },             "UPCAST:1:64;UPCAST:0:6;LAYOUT:1"},
+      {"1x1, near",         [](TensorOps& t) { return conv(t, 64, 256, 56, 1, 1, true); },             "UPCAST:1:64;UPCAST:0:6;SWAP:0:1;UNROLL:0:4;LAYOUT:1;PREFETCH:2"},
       {"3x3 of weights",    [](TensorOps& t) { return conv(t, 64, 64, 56, 3, 1, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
       {"no room for it",    [](TensorOps& t) { return conv(t, 128, 128, 56, 3, 2, true); },            "UPCAST:0:32;UPCAST:2:14;SWAP:0:1;PACK:2:1;LAYOUT:1"},
       {"few channels",      [](TensorOps& t) { return conv(t, 3, 64, 224, 7, 2, true); },              "UPCAST:0:32;UPCAST:2:14;PACK:2:0;LAYOUT:1"},
