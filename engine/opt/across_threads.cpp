@@ -34,13 +34,25 @@ std::vector<int64_t> loops_to_split(const KernelSchedule& s, int64_t threads, bo
   return out;
 }
 
-// The axes that SKIP names have other numbers in `split`.
+// The axes that SKIP names have other numbers in `split`, and of the loops around what PACK copies
+// one may be the threads'.
 Opts renumbered(Opts opts, const KernelSchedule& whole, const KernelSchedule& split) {
   const std::vector<UOp> from = whole.axes(), to = split.axes();
+  const auto is_loop = [](UOp r) { return r.axis_type() == AxisType::WEAK; };
+  const auto still_loop = [&](UOp r) {
+    return std::ranges::any_of(
+        to, [&](UOp now) { return is_loop(now) && now.range_id() == r.range_id(); });
+  };
   for (Opt& o : opts) {
-    if (o.kind != OptKind::SKIP) continue;
-    const auto at = std::ranges::find(to, from.at(static_cast<size_t>(o.axis)));
-    if (at != to.end()) o.axis = at - to.begin();
+    if (o.kind == OptKind::SKIP) {
+      const auto at = std::ranges::find(to, from.at(static_cast<size_t>(o.axis)));
+      if (at != to.end()) o.axis = at - to.begin();
+    } else if (o.kind == OptKind::PACK) {
+      int64_t level = 0, loops = 0;
+      for (UOp r : from)
+        if (is_loop(r) && loops++ < o.amount()) level += still_loop(r);
+      o.arg = {level};
+    }
   }
   return opts;
 }

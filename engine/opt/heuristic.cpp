@@ -263,6 +263,7 @@ std::vector<Opts> heuristic_variants(UOp ast, const Target& target) {
       [](HeuristicLimits&) {},
       [](HeuristicLimits& l) { l.transpose_cost = never; },
       [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_above = 0, l.pack_rows = 2; },
+      [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_above = l.side_above = 0; },
       [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_bytes = 0; },
       [](HeuristicLimits& l) { l.transpose_cost = never, l.pack_bytes = 0, l.rows_inside = true; },
       [](HeuristicLimits& l) { l.transpose_cost = always, l.image_above = 0; },

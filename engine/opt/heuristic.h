@@ -32,8 +32,10 @@ struct HeuristicLimits {
   int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
-  int64_t pack_bytes = int64_t{1} << 20;   // of a packed block: half of a second-level cache
-  int64_t side_bytes = int64_t{1} << 19;   // of packed blocks side by side
+  int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
+  int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
+  int64_t side_above =
+      int64_t{1} << 20;  // of what rows read, from which on blocks lie side by side
   int64_t image_above = int64_t{1} << 20;  // of one read for each of several blocks of channels
   int64_t near_bytes = int64_t{1} << 15;   // that all rows may read again: in a first-level cache
   int64_t ahead_bytes = int64_t{1}

@@ -86,7 +86,7 @@ void CpuHeuristic::pack(const Operand& shared, const AxisUse& lane, const AxisUs
     // would not stay in the cache from one block to the next.
     // Where the rows lie side by side, the next ones are in the same lines of the cache.
     const Operand read = operand(rows, lane);
-    const bool large = read.awkward && read.column_bytes * rows.size > limits_.pack_bytes;
+    const bool large = read.awkward && read.column_bytes * rows.size > limits_.side_above;
     if (together < count && outputs_.size() == 2 && large) apply(OptKind::TILE, columns, together);
     inner = place(loop_of(lane));
   } else {

@@ -159,8 +159,9 @@ TEST(Heuristic, HasOtherAnswersForOtherProcessors) {
         "UPCAST:0:64;UPCAST:1:6;SWAP:0:1;LAYOUT:1;PREFETCH:2", "UPCAST:1:32;UPCAST:0:14;LAYOUT:1"})
     EXPECT_TRUE(image.contains(opts)) << opts;
   const auto square = variants([](TensorOps& t) { return product(t, {512, 512}, {512, 512}); });
-  for (const char* opts : {"UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:32;UPCAST:0:14",
-                           "UPCAST:1:64;UPCAST:0:6;SWAP:0:1"})
+  for (const char* opts :
+       {"UPCAST:1:64;UPCAST:0:6;SWAP:0:1;PACK:2:1", "UPCAST:1:32;UPCAST:0:14",
+        "UPCAST:1:64;UPCAST:0:6;TILE:1:4;SWAP:0:1;PACK:2:1", "UPCAST:1:64;UPCAST:0:6;SWAP:0:1"})
     EXPECT_TRUE(square.contains(opts)) << opts;
   const auto copied = [](TensorOps& t) { return t.add(input(0, {64, 64}), input(1, {64, 64})); };
   EXPECT_EQ(variants(copied), (std::set<std::string>{"UPCAST:0:32;STREAM"}));
@@ -282,6 +283,27 @@ TEST(CpuHeuristic, WorkIsSplitOverThreads) {
     EXPECT_EQ(opts_text(opts), l.opts) << l.name;
     EXPECT_TRUE(std::holds_alternative<KernelSchedule>(apply_opts(ast, opts, target))) << l.name;
   }
+}
+
+// Where the threads' loop is one of those around a copy, the copy stays inside of the others.
+TEST(CpuHeuristic, ThreadsLeaveACopyWhereItIs) {
+  Target target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  target.threads = 2;
+  Arena arena;
+  const Arena::Scope scope(arena);
+  TensorOps t;
+  const UOp ast = make_kernels(make(Op::SINK, DType::Void, {product(t, {512, 512}, {512, 512})}))
+                      .kernels[0]
+                      .ast;
+  const auto split = [&](const char* opts) {
+    return opts_text(across_threads(ast, std::get<Opts>(parse_opts(opts)), target, 2.7e8, 3.1e6));
+  };
+  EXPECT_EQ(split("UPCAST:1:64;UPCAST:0:6;TILE:1:4;SWAP:0:1;PACK:2:1"),
+            "UPCAST:1:64;UPCAST:0:6;TILE:1:4;SWAP:0:1;THREAD:0:2;PACK:2:0");
+  EXPECT_EQ(split("UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;PACK:2:1"),
+            "UPCAST:1:64;UPCAST:0:6;TILE:1:2;SWAP:0:1;THREAD:0:2;PACK:2:1");
 }
 
 }  // namespace
