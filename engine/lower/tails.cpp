@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "engine/base/check.h"
 #include "engine/ir/node_map.h"
 #include "engine/ir/provenance.h"
 #include "engine/lower/passes.h"

@@ -53,9 +53,9 @@ class CpuHeuristic {
                   const AxisUse& rows, int64_t width);
   // All vectors side by side, and as many rows as leave none of the last block empty, if they can.
   Tile widest_tile(int64_t rows) const;
-  // A register tile passes over `most` steps at a time: what its rows read, and
-  // what its columns do, then is still in the inner caches for the next tile. Returns the number
-  // of blocks; the last one may be shorter than the others.
+  // A register tile passes over `most` steps at a time: what its rows read, and what its columns
+  // do, then is still in the inner caches for the next tile. Returns the number of blocks; the last
+  // one may be shorter than the others.
   int64_t reduce_in_blocks(int64_t most);
   // What comes last then: it ends where the operands do, and results are fetched before they are
   // added to.

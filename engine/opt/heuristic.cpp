@@ -43,11 +43,12 @@ Opts CpuHeuristic::run() {
   const bool dot = std::ranges::any_of(
       reduces_, [&](const AxisUse& r) { return r.unit_loads > 0 && r.size >= lanes_; });
   for (const AxisUse& a : outputs_) {
-    const AxisUse* rows = lane || !a.unit_store ? nullptr : reused(&a);
-    const Operand columns = rows ? operand(a, *rows) : Operand();
-    if (rows && (packable(columns, a) || (dot && deep_columns(columns))) &&
-        (!dot || rows->size >= least_rows(columns)))
-      lane = &a;
+    if (lane || !a.unit_store) continue;
+    const AxisUse* rows = reused(&a);
+    if (!rows) continue;
+    const Operand columns = operand(a, *rows);
+    const bool fits = packable(columns, a) || (dot && deep_columns(columns));
+    if (fits && (!dot || rows->size >= least_rows(columns))) lane = &a;
   }
   if (lane && !by_lane_ && over_channels(*lane)) return schedule_.applied();
   if (lane)

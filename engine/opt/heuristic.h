@@ -32,14 +32,12 @@ struct HeuristicLimits {
   int64_t stream_transposed = int64_t{4} << 20;  // of a transposed one
   int64_t pack_above =
       int64_t{1} << 20;  // bytes of an operand that is packed though nothing is masked
-  int64_t pack_bytes = int64_t{1} << 20;  // of a packed block: half of a second-level cache
-  int64_t side_bytes = int64_t{1} << 19;  // of packed blocks side by side
-  int64_t side_above =
-      int64_t{1} << 20;  // of what rows read, from which on blocks lie side by side
+  int64_t pack_bytes = int64_t{1} << 20;   // of a packed block: half of a second-level cache
+  int64_t side_bytes = int64_t{1} << 19;   // of packed blocks side by side
+  int64_t side_above = int64_t{1} << 20;   // of what rows read, that blocks lie side by side for
   int64_t image_above = int64_t{1} << 20;  // of one read for each of several blocks of channels
   int64_t near_bytes = int64_t{1} << 15;   // that all rows may read again: in a first-level cache
-  int64_t ahead_bytes = int64_t{1}
-                        << 17;  // of columns that are read where they lie and fetched ahead
+  int64_t ahead_bytes = int64_t{1} << 17;  // of columns read where they lie and fetched ahead
   int64_t ahead_above = int64_t{1} << 18;  // of the operand that they are of
   int64_t same_sets = 1024;  // bytes: steps of a multiple of it share few sets of the inner caches
   int64_t ahead_steps = 4;   // most steps of an iteration that fetches ahead
