@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/base/check.h"
@@ -37,25 +38,32 @@ std::vector<UOp> hints(const std::vector<UOp>& order, UOp reduction) {
 // all other loops that do. Passes may have given the schedule's ranges another end.
 std::vector<UOp> hints(const std::vector<UOp>& order, const std::vector<Prefetch>& prefetches,
                        UOp reduction, const std::vector<UOp>& loops) {
+  if (prefetches.empty()) return {};
+  std::unordered_map<int64_t, UOp> ranges, params;  // by id, by slot
+  for (UOp u : order) {
+    if (u.op() == Op::RANGE) ranges.emplace(u.range_id(), u);
+    if (u.op() == Op::PARAM) params.emplace(u.param().slot, u);
+  }
   std::vector<UOp> out;
-  for (const Prefetch& f : prefetches)
+  for (const Prefetch& f : prefetches) {
+    const auto memory = params.find(f.slot);
+    if (memory == params.end()) continue;  // simplified away
     for (UOp at : f.at) {
       Substitution now;
-      UOp memory;
-      for (UOp u : order) {
-        if (u.op() == Op::PARAM && u.param().slot == f.slot) memory = u;
-        for (const Node* n : at.ranges())
-          if (u.op() == Op::RANGE && u.range_id() == UOp(n).range_id()) now.emplace(UOp(n), u);
-      }
+      for (const Node* n : at.ranges())
+        if (const auto r = ranges.find(UOp(n).range_id()); r != ranges.end())
+          now.emplace(UOp(n), r->second);
       at = substitute(at, now);
       bool moves = false, inside = true;
       for (const Node* n : at.ranges()) {
         const bool loop = std::ranges::find(loops, UOp(n)) != loops.end();
         moves |= loop, inside &= loop || reduction.has_range(UOp(n));
       }
-      if (memory && moves && inside)
-        out.push_back(make(Op::NOOP, DType::Void, {make(Op::INDEX, memory.dtype(), {memory, at})}));
+      if (moves && inside)
+        out.push_back(make(Op::NOOP, DType::Void,
+                           {make(Op::INDEX, memory->second.dtype(), {memory->second, at})}));
     }
+  }
   return out;
 }
 
